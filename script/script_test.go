@@ -92,14 +92,22 @@ func TestScriptsAreReadAtOnce(t *testing.T) {
 	img, err := kprobelab.OpenImage("", nil)
 	require.NoError(t, err)
 	texts := map[string]string{
-		`global a probe begin { a[1] = "x" println(a[1], strlen("abc")) exit() }`:                               "stap",
-		`function f(n) { return n * 2 } probe begin { println(f(21)) exit() }`:                                  "stap",
-		`probe kernel.function("gcd") { println($a) }`:                                                          "stap",
-		`probe timer.ms(10) { printf("%d %s\n", gettimeofday_ms() > 0, execname()) exit() }`:                    "stap",
-		`kprobe:gcd { @[comm] = hist(arg0); }`:                                                                  "bpftrace",
-		`BEGIN { printf("%s\n", strftime("%Y", nsecs)); exit(); }`:                                              "bpftrace",
-		`struct s { int a; char b[4]; }; BEGIN { printf("%d\n", sizeof(struct s)); exit(); }`:                   "bpftrace",
-		`interval:ms:10 { @n++; if (@n > 3) { exit(); } } END { printf("%s\n", probe); print((1, "two", 3)); }`: "bpftrace",
+		`global a probe begin { a[1] = "x" println(a[1], strlen("abc")) exit() }`:                                "stap",
+		`function f(n) { return n * 2 } probe begin { println(f(21)) exit() }`:                                   "stap",
+		`probe kernel.function("gcd") { println($a) }`:                                                           "stap",
+		`probe timer.ms(10) { printf("%d %s\n", gettimeofday_ms() > 0, execname()) exit() }`:                     "stap",
+		`kprobe:gcd { @[comm] = hist(arg0); }`:                                                                   "bpftrace",
+		`probe syscall.read, nd_syscall.open* ? { println(name, argstr) }`:                                       "stap",
+		`global h probe begin { h <<< 3 h <<< 40 print(@hist_log(h)) println(@count(h), @sum(h)) exit() }`:       "stap",
+		`@define twice(x) %( @x * 2 %) probe begin { println(@twice(21), errno_str(19), task_state(0)) exit() }`: "stap",
+		`%( 1 == 1 %? probe begin { try { error("e") } catch (m) { println(m) } exit() } %: probe never { } %)`:  "stap",
+		`probe begin { println(tokenize("a b c", " "), tokenize("", " "), tokenize("", " ")) exit() }`:           "stap",
+		`probe begin { println(tokenize("x,y", ","), tokenize("", ",")) exit() }`:                                "stap",
+		`BEGIN { @h = lhist(3, 0, 10, 1); @q = stats(4); printf("%s\n", strerror(19)); exit(); }`:                "bpftrace",
+		`enum e { A = 3, B }; BEGIN { $x = B; printf("%d %s\n", $x, (enum e)3); exit(); }`:                       "bpftrace",
+		`BEGIN { printf("%s\n", strftime("%Y", nsecs)); exit(); }`:                                               "bpftrace",
+		`struct s { int a; char b[4]; }; BEGIN { printf("%d\n", sizeof(struct s)); exit(); }`:                    "bpftrace",
+		`interval:ms:10 { @n++; if (@n > 3) { exit(); } } END { printf("%s\n", probe); print((1, "two", 3)); }`:  "bpftrace",
 	}
 	ran := func(language, text string) string {
 		s, err := languages[language](img, text)
@@ -135,6 +143,32 @@ func TestScriptsAreReadAtOnce(t *testing.T) {
 		}
 	}
 	all.Wait()
+}
+
+// What tokenize has left belongs to a running script: not to another one, nor to the same one started again.
+func TestWhatIsLeftOfATextIsOfOneScript(t *testing.T) {
+	lab := open(t)
+	const text = `global n probe kprobe.function("gcd") { println(n++ ? tokenize("", " ") : tokenize("%s", " ")) }`
+	var outs [2]bytes.Buffer
+	for range 2 {
+		var runs []*script.Run
+		for i, words := range []string{"a b c", "1 2"} {
+			s, err := script.Stap(lab.Image, fmt.Sprintf(text, words), nil)
+			require.NoError(t, err)
+			outs[i].Reset()
+			run, err := s.Start(lab, &script.Output{Out: &outs[i]})
+			require.NoError(t, err)
+			runs = append(runs, run)
+		}
+		for range 4 {
+			call(t, lab, "gcd", 12, 18)
+		}
+		for _, r := range runs {
+			require.NoError(t, r.Close())
+		}
+		require.Equal(t, "a\nb\nc\n\n", outs[0].String())
+		require.Equal(t, "1\n2\n\n\n", outs[1].String())
+	}
 }
 
 func TestAScriptIsStartedAgain(t *testing.T) {

@@ -39,6 +39,9 @@ type Thread struct {
 	stats    []stat
 	tables   []*table
 
+	// kept is what builtins keep from one call to the next.
+	kept map[string]*[]byte
+
 	// word is for what a Load reads.
 	word  [8]byte
 	keys  []byte // of elements, innermost last
@@ -66,6 +69,19 @@ type Thread struct {
 
 	pattern *regexp.Regexp
 	subject []byte
+}
+
+// Kept is what a builtin keeps from one call to the next while the script runs, by its name.
+func (t *Thread) Kept(builtin string) *[]byte {
+	b := t.kept[builtin]
+	if b == nil {
+		if t.kept == nil {
+			t.kept = map[string]*[]byte{}
+		}
+		b = new([]byte)
+		t.kept[builtin] = b
+	}
+	return b
 }
 
 // mark is where a loop's entries begin in its table's order.

@@ -733,7 +733,7 @@ func (g *generator) call(x *call) script.Expr {
 	for i := len(args); i < len(b.params); i++ {
 		args = append(args, b.otherwise[i-b.least])
 	}
-	return script.CallBuiltin{Builtin: b.code(), Args: args, Near: x.tok.near()}
+	return script.CallBuiltin{Builtin: b.code, Args: args, Near: x.tok.near()}
 }
 
 func plain(s string) script.Piece { return script.Piece{Text: s} }

@@ -19,14 +19,12 @@ type builtin struct {
 	guru   bool
 	number func(s System, t *script.Thread, a *script.Args) int64
 	text   func(s System, t *script.Thread, a *script.Args, dst []byte) []byte
-	made   *script.Builtin
+	// code is the builtin in the core's form.
+	code *script.Builtin
 }
 
-// code is the builtin in the core's form.
-func (b *builtin) code() *script.Builtin {
-	if b.made != nil {
-		return b.made
-	}
+// inCore makes a builtin's form of the core.
+func (b *builtin) inCore() *script.Builtin {
 	m := &script.Builtin{Name: b.name, Result: b.result.script()}
 	for _, p := range b.params {
 		m.Params = append(m.Params, p.script())
@@ -38,7 +36,6 @@ func (b *builtin) code() *script.Builtin {
 	} else {
 		m.Int = func(t *script.Thread, a *script.Args) int64 { return b.number(system(t, a), t, a) }
 	}
-	b.made = m
 	return m
 }
 
@@ -64,6 +61,7 @@ func define(result vtype, signature, doc string, b builtin) {
 	b.name, b.doc, b.result, b.params = name, doc, result, params
 	b.least = len(params) - len(b.otherwise)
 	one := b
+	one.code = one.inCore()
 	builtins[name] = &one
 }
 

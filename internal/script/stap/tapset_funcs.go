@@ -351,8 +351,9 @@ func strs() {
 		}
 		return dst
 	})
-	rest := []byte{}
-	textual("tokenize(string, string)", "the next word of a string, whose words the second's characters separate; of \"\" the one after", func(_ System, _ *script.Thread, a *script.Args, dst []byte) []byte {
+	textual("tokenize(string, string)", "the next word of a string, whose words the second's characters separate; of \"\" the one after", func(_ System, t *script.Thread, a *script.Args, dst []byte) []byte {
+		kept := t.Kept("tokenize")
+		rest := *kept
 		if len(a.Text[0]) > 0 {
 			rest = append(rest[:0], a.Text[0]...)
 		}
@@ -365,7 +366,7 @@ func strs() {
 			n++
 		}
 		dst = append(dst, rest[:n]...)
-		rest = rest[min(n+1, len(rest)):]
+		*kept = rest[min(n+1, len(rest)):]
 		return dst
 	})
 	textual("text_str(string)", "a string with what does not print as escapes", func(_ System, t *script.Thread, a *script.Args, dst []byte) []byte {

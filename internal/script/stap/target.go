@@ -606,7 +606,7 @@ func (w *printer) members(v value, r *ctype.Type, depth int) {
 }
 
 func callText(name string, args ...script.Expr) script.Expr {
-	return script.CallBuiltin{Builtin: builtins[name].code(), Args: args}
+	return script.CallBuiltin{Builtin: builtins[name].code, Args: args}
 }
 
 // target finds the type of a target without a place: a string where it is printed whole.
