@@ -69,7 +69,7 @@ const noSymbols = "no symbols: the file is stripped, or its kallsyms tables are 
 
 // openAnyImage is openImage for an image that may have no symbols.
 func openAnyImage(t *term, c *cli.Command, path string, more ...string) (*kimage.Image, error) {
-	path, err := asKernel(c, path)
+	path, err := t.asKernel(c, path)
 	if err != nil {
 		return nil, err
 	}

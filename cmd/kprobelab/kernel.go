@@ -1,23 +1,26 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/printable"
-	"kprobelab/kernels"
 	"kprobelab/profile"
 )
 
 // kernelFlag names the kernel in place of the argument IMAGE.
 func kernelFlag() cli.Flag {
-	return &cli.StringSliceFlag{Name: "kernel", Usage: "the `KERNEL` in place of IMAGE: a vmlinux, a vmlinuz, a booted kernel's dump, or one that kprobelab kernels keeps, as 6.12 (repeatable where several images make sense)"}
+	return &cli.StringSliceFlag{Name: "kernel", Usage: "the `KERNEL` in place of IMAGE: a dump, an image, or a release in words as kprobelab kernels has them (repeatable where several make sense)"}
 }
 
 // rulesOnly takes --kernel where no kernel is opened, and says which flag chooses the rules.
@@ -62,38 +65,39 @@ func operand(c *cli.Command, n int) string {
 	return ""
 }
 
-// asKernel is the file of a kernel that --kernel names: a file, or else a kernel that is kept, its dump if it was booted. Another path
-// stays as it is.
-func asKernel(c *cli.Command, path string) (string, error) {
-	if !slices.Contains(c.StringSlice("kernel"), path) {
-		return path, nil
-	}
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) || path == "-" {
-		return path, nil
-	}
-	k, err := keptKernel(path)
-	switch {
-	case err == nil && k.Dump != "":
-		return k.Dump, nil
-	case err == nil:
-		return k.Image, nil
-	}
-	if _, ok := profile.Named(path); ok && !strings.ContainsAny(path, "/") {
-		return "", usagef("--kernel %s: there is no such file; --profile %s chooses that release's rules", path, path)
-	}
-	if kernels.IsName(path) {
-		return "", &failure{exitImage, fmt.Errorf("--kernel %s: there is no such file, and no such kernel is kept; kprobelab kernels fetch %s fetches one", path, path)}
-	}
-	return "", &failure{exitImage, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}}
-}
+// afterBoot are the commands that take the dump of a kernel where the user's folder has one.
+var afterBoot = []string{"run", "stap", "bpftrace", "mount", "bench"}
 
-// keptKernel is a kernel of the user's cache folder by its release or its series.
-func keptKernel(name string) (*kernels.Kernel, error) {
-	s, err := kernels.Open(&kernels.Options{})
-	if err != nil {
-		return nil, err
+// asKernel is the file of a kernel that --kernel names: a path, or a release in words, which is looked for in the
+// user's folder of kernels, and fetched. Another path stays as it is.
+func (t *term) asKernel(c *cli.Command, path string) (string, error) {
+	if !slices.Contains(c.StringSlice("kernel"), path) || path == "-" {
+		return path, nil
 	}
-	return s.Find(name)
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) || strings.HasPrefix(path, ".") || filepath.IsAbs(path) {
+		return path, nil
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	s, err := t.store(c)
+	if err != nil {
+		return "", &failure{exitImage, err}
+	}
+	k, err := s.Find(path)
+	if err != nil {
+		k, err = s.Fetch(ctx, path)
+		t.progressDone()
+	}
+	if _, is := profile.Named(path); err != nil && is {
+		err = fmt.Errorf("%w; --profile %s chooses that release's rules", err, path)
+	}
+	if err != nil {
+		return "", &failure{exitImage, fmt.Errorf("--kernel %s: %w", printable.Name(path), err)}
+	}
+	if k.Dump != "" && slices.Contains(afterBoot, c.Name) {
+		return k.Dump, nil
+	}
+	return k.Image, nil
 }
 
 // kernelOf returns the kernel of --kernel, or the image of another flag that names one.

@@ -47,7 +47,7 @@ func serve(ctx context.Context, t *term, c *cli.Command) error {
 	images := operands(c)
 	for i, path := range images {
 		var err error
-		if images[i], err = asKernel(c, path); err != nil {
+		if images[i], err = t.asKernel(c, path); err != nil {
 			return err
 		}
 	}
