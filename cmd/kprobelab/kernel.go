@@ -7,14 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/printable"
+	"kprobelab/kernels"
 	"kprobelab/profile"
 )
 
@@ -74,8 +73,11 @@ func (t *term) asKernel(c *cli.Command, path string) (string, error) {
 	if !slices.Contains(c.StringSlice("kernel"), path) || path == "-" {
 		return path, nil
 	}
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) || strings.HasPrefix(path, ".") || filepath.IsAbs(path) {
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return path, nil
+	}
+	if !kernels.IsName(path) {
+		return path, nil // opening it says that there is no such file
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
