@@ -94,7 +94,7 @@ conformance-bpftrace: $(if $(ATTACH)$(BEGIN),build) ## compare what bpftrace say
 conformance-check: build ## have bpftool load 600 drawn sections of BPF objects on booted kernels, and compare its answers with check's
 	@scripts/conformance-check.sh
 
-conformance-configs: deps ## build Debian's linux-source in other configurations, and compare their answers
+conformance-configs: deps ## build Debian's linux-source in other configurations (drawn ones with DRAWN=12), and compare their answers
 	@scripts/conformance-configs.sh
 
 conformance-explore: build ## do on booted kernels what explore found: a detour buffer that is freed under a preempted task
