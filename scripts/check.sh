@@ -67,13 +67,25 @@ tests() { go run ./internal/tools/testsum -tally "$tally" -- -vet=off "$@"; }
 
 # Without the recordings of real kernels, the tests that call a kernel's own
 # functions take Debian's, where make demo or make kernel has left it.
-tests_plain() (
+tests_with_kernel() (
 	if [ ! -d "${KPROBELAB_ORACLE:-../shared}/oracle" ] && [ -z "${KPROBELAB_KERNEL:-}" ] &&
 		KPROBELAB_KERNEL=$(scripts/kernel.sh --present 2>/dev/null); then
 		export KPROBELAB_KERNEL
 		printf '   real kernel: %s\n' "$KPROBELAB_KERNEL"
 	fi
-	tests -timeout 30m "$@" ./...
+	tests -timeout 30m "$@"
+)
+
+# tests_whole: what make test shortens or skips. A package of which no test asks for -short, nor for a dump,
+# has run whole there; $KPROBELAB_REST leaves out a test's runs on dumps that it had there.
+tests_whole() (
+	packages=$(go list -f '{{.Dir}}' ./... | while read -r dir; do
+		if grep -qE 'testing\.Short\(\)|integration/dumps' "$dir"/*_test.go 2>/dev/null; then echo "$dir"; fi
+	done)
+	KPROBELAB_REST=1
+	export KPROBELAB_REST
+	# shellcheck disable=SC2086
+	tests_with_kernel -timeout 30m $packages
 )
 
 # Without cgo, guest code runs on the engine in Go: all tests of what runs it are for
@@ -129,14 +141,14 @@ test)
 	: >"$tally"
 	step "gofmt" check_gofmt
 	step "go vet" go vet ./...
-	step "tests, the long ones shortened" tests_plain -short
+	step "tests, the long ones shortened" tests_with_kernel -short ./...
 	step "build without cgo" without_cgo go build ./...
 	;;
 check)
 	: >"$tally"
 	step "staticcheck" go run "$staticcheck" ./...
 	step "go generate leaves no difference" check_generated
-	step "tests" tests_plain
+	step "tests that were shortened, whole" tests_whole
 	step "tests with the race detector, where goroutines are started" tests_race
 	step "vet and tests without cgo, on the engine in Go" without_cgo vet_and_test
 	step "build for other systems without cgo" check_elsewhere

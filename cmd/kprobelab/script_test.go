@@ -53,6 +53,7 @@ func TestScriptsOnRealKernels(t *testing.T) {
 func TestScriptsOnDumps(t *testing.T) {
 	for _, name := range dumps.Kernels {
 		t.Run(name, func(t *testing.T) {
+			dumps.Rest(t, name)
 			file := runs.File(t, name)
 			cache := t.TempDir() // the kernel is asked once
 			runScripts(t, "testdata/dump", func(e *testscript.Env) error {

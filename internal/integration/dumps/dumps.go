@@ -54,6 +54,15 @@ func File(tb testing.TB, name string) string {
 	return file
 }
 
+// Rest skips a test that takes the same way with -short, on a dump that it is run on there: make check, which comes
+// after make test, sets $KPROBELAB_REST.
+func Rest(tb testing.TB, name string) {
+	tb.Helper()
+	if os.Getenv("KPROBELAB_REST") != "" && slices.Contains(short, name) {
+		tb.Skip("make test has run it on this kernel")
+	}
+}
+
 // DebugInfo is a kernel's vmlinux with DWARF, as scripts/kernel.sh --debuginfo leaves it; empty
 // where it is not there: it is 600 MB.
 func DebugInfo(release string) string {

@@ -22,7 +22,10 @@ import (
 // each runs a test on every kernel that there is a dump of.
 func each(t *testing.T, test func(t *testing.T, k *kernel)) {
 	for _, name := range dumps.Running {
-		t.Run(name, func(t *testing.T) { test(t, boot(t, name)) })
+		t.Run(name, func(t *testing.T) {
+			dumps.Rest(t, name)
+			test(t, boot(t, name))
+		})
 	}
 }
 
