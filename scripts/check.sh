@@ -77,7 +77,7 @@ tests_with_kernel() (
 )
 
 # tests_whole: what make test shortens or skips. A package of which no test asks for -short, nor for a dump,
-# has run whole there; $KPROBELAB_REST leaves out a test's runs on dumps that it had there.
+# has run whole there; $KPROBELAB_REST leaves out what of the others is the same there.
 tests_whole() (
 	packages=$(go list -f '{{.Dir}}' ./... | while read -r dir; do
 		if grep -qE 'testing\.Short\(\)|integration/dumps' "$dir"/*_test.go 2>/dev/null; then echo "$dir"; fi
