@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -126,4 +127,27 @@ func onTerminals(t *testing.T, args []string, out, errs bool) (got [2]string) {
 	}
 	require.Zero(t, code, "%q", got)
 	return got
+}
+
+// What a script prints itself goes through a pipe byte for byte, as text and in maps; a terminal gets no controls.
+func TestBytesOfAScript(t *testing.T) {
+	for name, c := range map[string]struct {
+		args  []string
+		bytes []string
+	}{
+		"bpftrace_printf": {[]string{"bpftrace", "-e", `BEGIN { printf("\x1b[1m\xff\x07|\n"); exit(); }`}, []string{"\x1b[1m\xff\x07|\n"}},
+		"bpftrace_maps":   {[]string{"bpftrace", "-e", `BEGIN { @["\x1b[2m"] = "\x07\xfe"; print("\x1b[3m"); exit(); }`}, []string{"@[\x1b[2m]: \x07\xfe\n", "\x1b[3m\n"}},
+		"stap_printf":     {[]string{"stap", "-e", `probe begin { printf("\033[1m\377\007|\n"); exit() }`}, []string{"\x1b[1m\xff\x07|\n"}},
+		"stap_println":    {[]string{"stap", "-e", `probe begin { println("\033[2m\376"); exit() }`}, []string{"\x1b[2m\xfe\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := append([]string{"kprobelab"}, c.args...)
+			piped, seen := onTerminals(t, args, false, true)[0], onTerminals(t, args, true, true)[0]
+			for _, b := range c.bytes {
+				assert.Contains(t, piped, b)
+				assert.Contains(t, seen, strings.NewReplacer("\x1b", `\u001b`, "\x07", `\u0007`, "\n", "").Replace(b))
+			}
+			assert.NotContains(t, seen, "\x1b[")
+		})
+	}
 }

@@ -9,16 +9,17 @@ import (
 )
 
 func (c *checker) parameter(n *node) *Type {
-	if c.call == "str" {
-		c.positional = true
-		return int64T
-	}
-	text := c.param(int(n.num))
+	text, inStr := c.param(int(n.num)), c.call == "str"
 	err := ""
-	if int(n.num) <= len(c.o.Args) { // one that is not given is 0
+	switch given := int(n.num) <= len(c.o.Args); {
+	case given:
 		_, err = parseSigned(text)
+	case inStr: // no text; elsewhere one that is not given is 0
+		err = "not given"
 	}
-	if c.final && err != "" {
+	if inStr {
+		c.positional = true
+	} else if c.final && err != "" {
 		c.error(n.at, "$%d used numerically but given \"%s\". Try using str($%d).", n.num, text, n.num)
 	}
 	// Only when all other types are known it is looked which sign it has.

@@ -200,12 +200,22 @@ func (d *definer) fields() (list []ctype.Field) {
 			continue
 		}
 		t := d.specifiers()
-		if t.Real().Composite() && (d.peek() == ";" || d.peek() == "}") {
-			list = append(list, ctype.Field{Type: t})
+		if d.peek() == ";" { // of a structure without a name the members are this one's; all else declares none
+			if t.Kind == ctype.Struct || t.Kind == ctype.Union {
+				if t.Name == "" {
+					list = append(list, ctype.Field{Type: t})
+				}
+			}
 			continue
+		}
+		if d.peek() == "}" {
+			panic(badC("expected member name or ';' after declaration specifiers"))
 		}
 		for {
 			f := d.declarator(t)
+			if f.Name != "" && slices.ContainsFunc(list, func(other ctype.Field) bool { return other.Name == f.Name }) {
+				panic(badC(fmt.Sprintf("duplicate member '%s'", f.Name)))
+			}
 			list = append(list, f)
 			if !d.accept(",") {
 				break
@@ -382,7 +392,10 @@ func (d *definer) declarator(t *ctype.Type) (f ctype.Field) {
 			t = &ctype.Type{Kind: ctype.Base} // bpftrace knows no arrays of no size
 		}
 		d.want("]")
-		if n < 0 || n > bounded.DefinitionSize {
+		if n < 0 {
+			panic(badC(fmt.Sprintf("'%s' declared as an array with a negative size", f.Name)))
+		}
+		if n > bounded.DefinitionSize {
 			panic(badC("an array is too large"))
 		}
 		counts = append(counts, n)

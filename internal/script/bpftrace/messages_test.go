@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // messages are scripts, each after ">", and what bpftrace 0.23.2 says of them (bpftrace --dry-run):
@@ -53,5 +54,29 @@ func TestBoolHasNoSize(t *testing.T) {
 			continue
 		}
 		assert.ErrorContains(t, err, want, script)
+	}
+}
+
+// A parameter that str() takes has the sign that its text gives it, like others.
+func TestSignsOfParametersInStr(t *testing.T) {
+	for args, want := range map[string]string{"1e3 4294967296": "'int64' and 'uint64'", "-3 7": "'int64' and 'uint64'", "7 -3": "'uint64' and 'int64'", "7 8": "", "abc": "", "7": ""} {
+		_, err := Analyze("stdin", "BEGIN { print(str($1 + $2)); }", &Options{Args: strings.Fields(args)}, nil)
+		require.Error(t, err)
+		if want == "" {
+			assert.NotContains(t, err.Error(), "different signs", args)
+		} else {
+			assert.Contains(t, err.Error(), "arithmetic on integers of different signs: "+want, args)
+		}
+	}
+}
+
+// What C says of a declaration without a name: a structure's that has one is none.
+func TestDeclarationsWithoutAName(t *testing.T) {
+	for body, size := range map[string]int64{
+		"int b; struct x { int y; };": 4, "int b; struct { int y; };": 8, "int b; int;": 4, "enum { A, B }; int c;": 4, "union u { int x; long y; }; union u z;": 8,
+	} {
+		d, err := define(&preprocessor{definitions: []string{"struct a { " + body + " }"}}, nil)
+		require.NoError(t, err, body)
+		require.Equal(t, size, d.types["struct a"].Size(), body)
 	}
 }
