@@ -36,6 +36,10 @@ func TestCauses(t *testing.T) {
 	require.Empty(t, causeOf(script{}, answer{code: 1, said: "stdin:1:1-2: ERROR: no\n"}, ours))
 	require.NotEmpty(t, causeOf(script{}, answer{code: 139}, ours))
 	require.NotEmpty(t, causeOf(script{}, answer{code: 1, said: "ERROR: Error loading BPF program for BEGIN_1.\n"}, ours))
+	largest := script{text: "BEGIN { @a[1] = count(); @a[2] = count(); print(@a, 1); }"}
+	require.NotEmpty(t, causeOf(largest, answer{out: "@a[1]: 1\n"}, answer{out: "@a[2]: 1\n"}))
+	require.Empty(t, causeOf(largest, answer{out: "@a[1]: 1\n"}, answer{out: "@a[2]: 2\n"}))
+	require.Empty(t, causeOf(script{text: "BEGIN { print(@a); }"}, answer{out: "@a[1]: 1\n"}, answer{out: "@a[2]: 1\n"}))
 	undefined := script{text: `BEGIN { printf("%#o%d\n", 5); }`}
 	require.NotEmpty(t, causeOf(undefined, answer{out: "051\n"}, answer{out: "%#o5\n"}))
 	require.Empty(t, causeOf(undefined, answer{out: "051\n", said: "WARNING: a\n"}, answer{out: "%#o5\n"}))
