@@ -17,6 +17,7 @@ import (
 	"kprobelab/internal/bench"
 	"kprobelab/internal/engine"
 	"kprobelab/internal/explore"
+	"kprobelab/kernels"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/hazard"
 	"kprobelab/profile"
@@ -203,12 +204,28 @@ func (r *completion) argument(cmd *cli.Command, prefix string) {
 			r.scenarios(prefix)
 			r.files()
 		}
+	case strings.HasPrefix(cmd.ArgsUsage, "RELEASE"):
+		r.releases(prefix)
 	case len(r.positional) == 0 && cmd.ArgsUsage != "", cmd.Name == "check", cmd.Name == "pack":
 		r.files()
 	case len(r.positional) == 1 && cmd.Name == "symbols":
 		r.symbols(prefix, "", "", func(kimage.Symbol) bool { return true })
 	case cmd.Name == "scan", len(r.positional) == 1 && cmd.Name == "explain":
 		r.symbols(prefix, "", "", isFunction)
+	}
+}
+
+// releases offers the kernels that are kept.
+func (r *completion) releases(prefix string) {
+	s, err := kernels.Open(&kernels.Options{})
+	if err != nil {
+		return
+	}
+	list, _ := s.Kept()
+	for _, k := range list {
+		if strings.HasPrefix(k.Release, prefix) {
+			r.offer(k.Release, has(k))
+		}
 	}
 }
 
@@ -305,7 +322,10 @@ func (r *completion) value(cmd *cli.Command, flag, typed string) {
 				r.offer(name, "")
 			}
 		}
-	case "append", "archive", "asm", "config", "image", "kernel", "live-text", "module", "out", "output", "perfetto", "plot", "points", "replay", "svg", "symbols":
+	case "kernel":
+		r.releases(typed)
+		r.files()
+	case "append", "archive", "asm", "config", "image", "live-text", "module", "out", "output", "perfetto", "plot", "points", "replay", "svg", "symbols":
 		r.files()
 	}
 }
