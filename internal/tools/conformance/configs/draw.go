@@ -87,11 +87,27 @@ type drawing struct {
 	set     map[string]bool
 }
 
-// draw draws n configurations of a release. Over all of them each option of a group has its turn, and
-// every other option is set in one and not set in another, as far as n and what the option needs allow.
+// round is how many drawings share the turns of the options.
+const round = 3
+
+// draw draws n configurations of a release, in rounds: how many there are decides none of them. Over a round each
+// option of a group has its turn, as far as there are turns, and every other option is set in one and not set in
+// another, if what it needs is.
 func draw(list []option, release version, n int, seed uint64) []drawing {
+	var drawn []drawing
+	for i := 0; len(drawn) < n; i++ {
+		drawn = append(drawn, drawRound(list, release, i, seed)...)
+	}
+	return drawn[:n]
+}
+
+func drawRound(list []option, release version, number int, seed uint64) []drawing {
+	const n = round
 	sum := fnv.New64a()
 	fmt.Fprint(sum, release)
+	if number > 0 {
+		fmt.Fprint(sum, number)
+	}
 	r := rand.New(rand.NewPCG(seed, sum.Sum64()))
 	drawn := make([]drawing, n)
 	for i := range drawn {

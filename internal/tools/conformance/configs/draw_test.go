@@ -109,6 +109,10 @@ func TestTheSeedDecides(t *testing.T) {
 	d := draw(list, version{5, 10}, 3, 1)
 	assert.Equal(t, d, draw(list, version{5, 10}, 3, 1))
 	assert.NotEqual(t, d, draw(list, version{5, 10}, 3, 2))
+	many := draw(list, version{5, 10}, 12, 1)
+	assert.Equal(t, d, many[:3], "how many are drawn decides nothing")
+	assert.Equal(t, d[:1], draw(list, version{5, 10}, 1, 1))
+	assert.NotEqual(t, d, many[3:6])
 	on, _, _ := strings.Cut(d[1].words(), ";")
 	assert.Equal(t, "PREEMPT UNWINDER_ORC DEBUG_INFO_BTF RETPOLINE CPU_IBRS_ENTRY SLS MITIGATION_RFDS PARAVIRT "+
 		"FUNCTION_GRAPH_TRACER STACKPROTECTOR INIT_ON_ALLOC_DEFAULT_ON OPTPROBES", on)
