@@ -209,8 +209,10 @@ type explainer struct {
 
 // register is what register_kprobe answers.
 func (x *explainer) register(r probepoint.Request) {
-	found, step := x.find(r)
-	row := x.row(r, x.SlotAddr, step)
+	at := x.resolve(r)
+	found := at.found
+	step := x.find(r, at)
+	row := x.rowAt(r, at, x.SlotAddr, step)
 	e := x.e
 	e.Addr, e.Symbol, e.Offset = row.Addr, row.Symbol, row.Offset
 	e.Errno, e.Ftrace, e.Boostable, e.Emulated, e.Optimized = row.Errno, row.Ftrace, row.Boostable, row.Emulated, row.Optimized
@@ -238,26 +240,24 @@ func (x *explainer) register(r probepoint.Request) {
 	}
 }
 
-// find looks for the address and reads its function, once for all that is asked.
-// It returns the symbols of the request's name, and the walk's step at the
-// address, nil where it comes to none.
-func (x *explainer) find(r probepoint.Request) ([]kimage.Symbol, *kimage.Step) {
-	found, asked := askedFor(x.View, r)
-	if r.Symbol != "" && len(found) == 0 || asked == 0 {
-		return found, nil
+// find notes the address and reads its function, once for all that is asked. It
+// returns the walk's step at the address, nil where it comes to none.
+func (x *explainer) find(r probepoint.Request, at resolved) *kimage.Step {
+	if r.Symbol != "" && len(at.found) == 0 || at.asked == 0 {
+		return nil
 	}
-	x.found, x.at = true, asked
-	if p, err := probepoint.Resolve(x.View, r, x.Profile); err == nil {
-		x.at = p.Addr
+	x.found, x.at = true, at.asked
+	if at.err == nil {
+		x.at = x.where.Addr
 	}
 	x.sym, _ = x.View.SymbolAt(x.at)
 	for s := range x.walk(x.sym) {
 		if s.Addr == x.at {
 			step := *s
-			return found, &step
+			return &step
 		}
 	}
-	return found, nil
+	return nil
 }
 
 // instruction is the one at an address, as the processor would run it; nil

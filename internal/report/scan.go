@@ -242,13 +242,30 @@ func (s *scanner) function(sym kimage.Symbol, emit func(*ScanRow)) {
 	}
 }
 
+// resolved is what a request means: the symbols of its name, its address before an
+// ENDBR moves it, and why it is no place for a probe. The place is the scanner's
+// where.
+type resolved struct {
+	found []kimage.Symbol
+	asked x86.Addr
+	err   error
+}
+
+func (s *scanner) resolve(r probepoint.Request) (a resolved) {
+	a.found, a.asked = askedFor(s.View, r)
+	s.where, a.err = probepoint.Resolve(s.View, r, s.Profile)
+	return a
+}
+
 // row answers one request, with the slot at slotAddr. step may be nil. If it is
 // the walk's step at the probe's address, no other walk is needed.
 func (s *scanner) row(r probepoint.Request, slotAddr x86.Addr, step *kimage.Step) ScanRow {
-	found, asked := askedFor(s.View, r)
-	var err error
-	p := &s.where
-	*p, err = probepoint.Resolve(s.View, r, s.Profile)
+	return s.rowAt(r, s.resolve(r), slotAddr, step)
+}
+
+// rowAt is row for a request that was just resolved.
+func (s *scanner) rowAt(r probepoint.Request, at resolved, slotAddr x86.Addr, step *kimage.Step) ScanRow {
+	p, found, asked, err := &s.where, at.found, at.asked, at.err
 	row := ScanRow{Symbol: r.Symbol, Offset: uint64(r.Offset)}
 	if r.Symbol == "" || len(found) > 0 {
 		row.Addr = known(asked)
@@ -258,8 +275,8 @@ func (s *scanner) row(r probepoint.Request, slotAddr x86.Addr, step *kimage.Step
 	} else if r.Symbol == "" {
 		row.Offset = 0
 	}
-	resolved := err == nil
-	if resolved {
+	placed := err == nil
+	if placed {
 		if p.Addr != asked {
 			row.Detail = "placed at " + p.String() + ", past the ENDBR"
 		}
@@ -271,7 +288,7 @@ func (s *scanner) row(r probepoint.Request, slotAddr x86.Addr, step *kimage.Step
 	if err != nil {
 		row.refuse(err)
 	}
-	if s.Own != nil && resolved {
+	if s.Own != nil && placed {
 		s.own(&row, p.Addr)
 	}
 	if row.Rule == rule.NotText {
