@@ -87,15 +87,10 @@ type booting struct {
 	t *term
 	c *cli.Command
 
-	o     boot.Options
-	tasks []*booted.Program
-	exec  *booted.Program
-	// modules come from --module, definitions from --tracing.
-	modules     []*boot.Module
-	definitions string
-	tracefs     []boot.TraceWrite
-	said        bootLine
-	began       time.Time
+	o    boot.Plan
+	said bootLine
+	// out and errors are what the program writes, with --json.
+	out, errors kept
 }
 
 // bootLine is what boot says with --json.
@@ -146,21 +141,21 @@ func bootKernel(ctx context.Context, t *term, c *cli.Command) error {
 	b.o.QEMU = found.Path
 	b.said.QEMU, b.said.CommandLine, b.said.CPU, b.said.CPUs = found.Version, b.o.CommandLine(), b.o.CPU, b.o.CPUs
 	b.say("booting %s (%s) under QEMU %s", printable.Name(b.said.Image), b.said.Kernel, found.Version)
-	b.began = time.Now()
 	wait := &bootProgress{t: t}
 	if b.o.Console == nil {
 		b.o.Console = wait
 	}
-	err = boot.Boot(ctx, &b.o, func(g *boot.Guest) error {
+	b.o.AtStop = func(d *boot.Done) {
 		wait.end()
-		return b.booted(g)
-	})
+		b.booted(d)
+	}
+	done, err := b.o.Run(ctx)
 	wait.end()
 	t.progressDone()
 	if err != nil {
 		return b.failed(err)
 	}
-	return b.finish()
+	return b.finish(done)
 }
 
 // bootProgress counts the lines of the console until the kernel has booted.
@@ -199,7 +194,7 @@ func (b *booting) usage() error {
 	if err := atMost(c, 1); err != nil {
 		return err
 	}
-	o := &b.o
+	o := &b.o.Options
 	o.CPUs, o.CPU, o.Append, o.Limit = c.Int("cpus"), c.String("cpu"), c.String("append"), c.Duration("timeout")
 	o.KASLR = c.Bool("kaslr")
 	if err := o.CheckWords(); err != nil {
@@ -227,11 +222,14 @@ func (b *booting) usage() error {
 		}
 	}
 	var err error
-	if b.tracefs, err = tracefsWrites(c.StringSlice("tracefs")); err != nil {
+	if b.o.Writes, err = tracefsWrites(c.StringSlice("tracefs")); err != nil {
 		return err
 	}
 	if c.Bool("verbose") {
 		o.Console = b.t.err
+	}
+	if file := c.String("output"); file != "" {
+		b.o.Dump = &boot.Dump{File: file, Format: format, Progress: b.t.progress}
 	}
 	if o.Megabytes, err = megabytes(c.String("memory")); err != nil {
 		return err
@@ -244,7 +242,7 @@ func (b *booting) usage() error {
 		if err != nil {
 			return usagef("--task: %w", err)
 		}
-		b.tasks = append(b.tasks, task)
+		b.o.Tasks = append(b.o.Tasks, task)
 	}
 	return nil
 }
@@ -296,9 +294,9 @@ func (b *booting) inputs() error {
 		if err != nil {
 			return &failure{exitImage, err}
 		}
-		b.modules, b.o.Files = append(b.modules, m), append(b.o.Files, m.File)
+		b.o.Modules, b.o.Files = append(b.o.Modules, m), append(b.o.Files, m.File)
 	}
-	for _, task := range b.tasks {
+	for _, task := range b.o.Tasks {
 		if !boot.Has(b.o.Files, task.Args[0]) {
 			return notInGuest("task", task)
 		}
@@ -308,7 +306,7 @@ func (b *booting) inputs() error {
 		if err != nil {
 			return err
 		}
-		b.definitions = string(text)
+		b.o.Definitions = string(text)
 	}
 	if !c.IsSet("exec") {
 		return nil
@@ -320,16 +318,20 @@ func (b *booting) inputs() error {
 	exec, err := guestProgram(c.String("exec"))
 	if err == nil {
 		exec.Env, exec.Dir, exec.Stdin = append(exec.Env, c.StringSlice("env")...), c.String("cwd"), input
+		exec.Stdout, exec.Stderr = b.t.out, b.t.err
+		if c.Bool("json") {
+			exec.Stdout, exec.Stderr = &b.out, &b.errors
+		}
 		err = boot.CheckProgram(exec)
 	}
 	if err != nil {
 		return usagef("--exec: %w", err)
 	}
 	// A task may have made the program by then.
-	if len(b.tasks) == 0 && !boot.Has(b.o.Files, exec.Args[0]) {
+	if len(b.o.Tasks) == 0 && !boot.Has(b.o.Files, exec.Args[0]) {
 		return notInGuest("exec", exec)
 	}
-	b.exec = exec
+	b.o.Exec = exec
 	return nil
 }
 
@@ -407,68 +409,14 @@ func (b *booting) qemu(ctx context.Context) (qemu.Found, error) {
 	})
 }
 
-// booted does what was asked for, with the machine at the stop point.
-func (b *booting) booted(g *boot.Guest) error {
-	for _, m := range b.modules {
-		if err := g.Load(m); err != nil {
-			return err
-		}
-	}
-	for _, task := range b.tasks {
-		if err := g.Start(task); err != nil {
-			return err
-		}
-	}
-	b.said.Boot = time.Since(b.began).Seconds()
+// booted tells that the machine is at the stop point.
+func (b *booting) booted(d *boot.Done) {
 	if b.o.KASLR {
-		b.said.KASLR = &g.Slide
-		b.say("KASLR put the kernel %#x bytes past where it is linked", g.Slide)
+		b.say("KASLR put the kernel %#x bytes past where it is linked", d.Slide)
 	}
-	if b.c.String("output") != "" {
-		if err := b.save(g); err != nil {
-			return err
-		}
+	if b.o.Dump != nil {
+		b.say("at the stop point after %.1f s; saving the memory", d.Boot.Seconds())
 	}
-	if b.exec == nil {
-		return nil
-	}
-	return b.run(g)
-}
-
-func (b *booting) save(g *boot.Guest) error {
-	b.say("at the stop point after %.1f s; saving the memory", b.said.Boot)
-	start := time.Now()
-	d := &boot.Dump{File: b.c.String("output"), Format: boot.Format(b.c.String("format")), Progress: b.t.progress}
-	s, err := g.Save(d)
-	b.t.progressDone()
-	if err != nil {
-		return err
-	}
-	b.said.Output, b.said.Format, b.said.Memory, b.said.Bytes, b.said.Save = d.File, string(d.Format), s.Memory, s.Bytes, time.Since(start).Seconds()
-	return nil
-}
-
-// run runs the program of --exec. What it writes is printed as it comes.
-func (b *booting) run(g *boot.Guest) error {
-	if b.definitions != "" {
-		if err := g.Trace(b.definitions, b.tracefs); err != nil {
-			return err
-		}
-	}
-	b.exec.Stdout, b.exec.Stderr = b.t.out, b.t.err
-	var out, errors kept
-	if b.c.Bool("json") {
-		b.exec.Stdout, b.exec.Stderr = &out, &errors
-	}
-	exit, err := g.Exec(b.exec)
-	if err != nil {
-		return err
-	}
-	b.said.Exec = &execLine{b.exec.Args, exit.Code, exit.Signal, out.String(), errors.String()}
-	if b.definitions != "" {
-		b.said.Trace, err = g.Traced()
-	}
-	return err
 }
 
 // kept is the output of a program, for --json.
@@ -482,8 +430,18 @@ func (k *kept) Write(p []byte) (int, error) {
 }
 
 // finish prints what has been done.
-func (b *booting) finish() error {
+func (b *booting) finish(d *boot.Done) error {
 	l := &b.said
+	l.Boot, l.Trace = d.Boot.Seconds(), d.Trace
+	if b.o.KASLR {
+		l.KASLR = &d.Slide
+	}
+	if d.Saved != nil {
+		l.Output, l.Format, l.Memory, l.Bytes, l.Save = b.o.Dump.File, string(b.o.Dump.Format), d.Saved.Memory, d.Saved.Bytes, d.Save.Seconds()
+	}
+	if d.Exit != nil {
+		l.Exec = &execLine{b.o.Exec.Args, d.Exit.Code, d.Exit.Signal, b.out.String(), b.errors.String()}
+	}
 	if file := b.c.String("trace-output"); file != "" {
 		if err := writeOutput(file, []byte(l.Trace)); err != nil {
 			return err
