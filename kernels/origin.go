@@ -10,11 +10,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/debian"
+	"kprobelab/internal/download"
 	"kprobelab/internal/unpack"
 )
 
@@ -43,7 +45,8 @@ func (s *Store) find() (*origins, error) {
 		mirror = os.Getenv("KPROBELAB_MIRROR")
 	}
 	if mirror != "" {
-		if !strings.Contains(mirror, "://") {
+		scheme, _, ok := strings.Cut(mirror, "://")
+		if !ok || !slices.Contains(download.Schemes, scheme) {
 			return nil, fmt.Errorf("%q is no address of a mirror, as http://deb.debian.org/debian", mirror)
 		}
 		o.Main = &debian.Source{URI: mirror}

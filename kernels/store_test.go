@@ -357,7 +357,8 @@ func TestWhereKernelsComeFrom(t *testing.T) {
 			w.write(t, "etc/apt/sources.list", "")
 			o.Mirror = w.URL
 		}, ""},
-		"no_address": {func(t *testing.T, w *world, o *kernels.Options) { o.Mirror = "debian" }, "no address of a mirror"},
+		"other_scheme": {func(t *testing.T, w *world, o *kernels.Options) { o.Mirror = "ftp://a/debian" }, "no address of a mirror"},
+		"no_address":   {func(t *testing.T, w *world, o *kernels.Options) { o.Mirror = "debian" }, "no address of a mirror"},
 		"environment": {func(t *testing.T, w *world, o *kernels.Options) {
 			w.write(t, "etc/apt/sources.list", "")
 			t.Setenv("KPROBELAB_MIRROR", w.URL+"/")

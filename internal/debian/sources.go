@@ -160,7 +160,7 @@ func Debian(list []Source) Mirrors {
 			base, security := strings.CutSuffix(strings.TrimSuffix(s.Suite, "/updates"), "-security")
 			security = security || strings.HasSuffix(s.Suite, "/updates")
 			_, updates := strings.CutSuffix(base, "-updates")
-			if debianRank(s) != rank || !slices.Contains(suites, base) || updates || !slices.Contains(s.Components, "main") || strings.HasPrefix(s.URI, "cdrom:") {
+			if debianRank(s) != rank || !slices.Contains(suites, base) || updates || !slices.Contains(s.Components, "main") || !fetched(s.URI) {
 				continue
 			}
 			switch {
@@ -172,6 +172,12 @@ func Debian(list []Source) Mirrors {
 		}
 	}
 	return m
+}
+
+// fetched reports whether an address is one of HTTP's or a folder's: others (cdrom:, tor+http:) are left to apt.
+func fetched(uri string) bool {
+	scheme, _, _ := strings.Cut(uri, ":")
+	return scheme == "http" || scheme == "https" || scheme == "file"
 }
 
 func debianRank(s *Source) int {

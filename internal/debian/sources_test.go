@@ -42,6 +42,7 @@ func TestSources(t *testing.T) {
 		"other_vendor":     {map[string]string{"etc/apt/sources.list": "deb [signed-by=/k/v.gpg] http://v/apt bookworm main\ndeb http://v/apt jammy main\n"}, "", "", nil, false},
 		"vendor_first":     {map[string]string{"etc/apt/sources.list": "deb http://v/apt bookworm main\ndeb http://a/debian bookworm main\n"}, "http://a/debian bookworm", "", nil, false},
 		"cdrom":            {map[string]string{"etc/apt/sources.list": "deb cdrom:[Debian]/ bookworm main\n"}, "", "", nil, false},
+		"by_tor":           {map[string]string{"etc/apt/sources.list": "deb tor+http://a/debian bookworm main\ndeb file:/srv/debian bookworm main\n"}, "file:/srv/debian bookworm", "", nil, false},
 		"without_main":     {map[string]string{"etc/apt/sources.list": "deb http://a/debian bookworm contrib\n"}, "", "", nil, false},
 		"old_not_by_conf":  {map[string]string{"etc/apt/sources.list": "deb http://a/debian sid main\n", "etc/apt/apt.conf.d/9": "Acquire { Check-Valid-Until \"false\"; }; // all\n"}, "http://a/debian sid", "", nil, true},
 		"old_by_conf_name": {map[string]string{"etc/apt/sources.list": "deb http://a/debian sid main\n", "etc/apt/apt.conf": "#c\nAcquire::Check-Valid-Until \"0\";\n/* x */"}, "http://a/debian sid", "", nil, true},

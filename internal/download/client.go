@@ -45,7 +45,7 @@ type Client struct {
 // none.
 func New(proxy func(scheme string) string) *Client {
 	dialer := &net.Dialer{Timeout: 20 * time.Second}
-	return &Client{Pause: time.Second, http: &http.Client{Transport: &http.Transport{
+	transport := &http.Transport{
 		DialContext: dialer.DialContext, TLSHandshakeTimeout: 20 * time.Second, ResponseHeaderTimeout: stalls, ForceAttemptHTTP2: true,
 		DisableCompression: true, // a checksum is of the bytes as they are served
 		Proxy: func(r *http.Request) (*url.URL, error) {
@@ -58,14 +58,24 @@ func New(proxy func(scheme string) string) *Client {
 			}
 			return nil, nil
 		},
-	}}}
+	}
+	transport.RegisterProtocol("file", http.NewFileTransport(http.Dir("/")))
+	return &Client{Pause: time.Second, http: &http.Client{Transport: transport}}
 }
+
+// Schemes are those of the addresses that are fetched.
+var Schemes = []string{"http", "https", "file"}
 
 // missing is an answer of 404 or its like.
 type missing struct{ status string }
 
 func (m *missing) Error() string { return "the server says " + m.status }
 func (m *missing) Unwrap() error { return fs.ErrNotExist }
+
+// refused is an answer that another try does not change.
+type refused struct{ status string }
+
+func (r *refused) Error() string { return "the server says " + r.status }
 
 // Get returns a short file. One that is not there is an fs.ErrNotExist.
 func (c *Client) Get(ctx context.Context, address string, limit int64) ([]byte, error) {
@@ -220,8 +230,14 @@ func (c *Client) ask(ctx context.Context, address string, from int64) (*http.Res
 	case http.StatusRequestedRangeNotSatisfiable:
 		stop()
 		return nil, nil, fmt.Errorf("%w: the server has less of it than was fetched before", ErrSum)
+	case http.StatusRequestTimeout, http.StatusTooManyRequests:
+		stop()
+		return nil, nil, fmt.Errorf("the server says %s", answer.Status)
 	default:
 		stop()
+		if answer.StatusCode < 500 {
+			return nil, nil, &refused{answer.Status}
+		}
 		return nil, nil, fmt.Errorf("the server says %s", answer.Status)
 	}
 	answer.Body = &watched{answer.Body, time.AfterFunc(stalls, cancel)}
@@ -255,8 +271,9 @@ func (c *Client) retry(ctx context.Context, address string, do func(context.Cont
 			return nil
 		}
 		var lacks *missing
+		var never *refused
 		var path *fs.PathError
-		final := errors.As(err, &lacks) || errors.As(err, &path) || errors.Is(err, ErrSum) || errors.Is(err, bounded.ErrTooLong)
+		final := errors.As(err, &lacks) || errors.As(err, &never) || errors.As(err, &path) || errors.Is(err, ErrSum) || errors.Is(err, bounded.ErrTooLong)
 		if final || n == tries || ctx.Err() != nil {
 			break
 		}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -146,10 +148,31 @@ func TestGet(t *testing.T) {
 	require.Equal(t, 1, strings.Count(err.Error(), "127.0.0.1:1/x"))
 	_, err = c.Get(t.Context(), "::", 3)
 	require.ErrorIs(t, err, download.ErrAnswer)
+	name := filepath.Join(t.TempDir(), "x")
+	require.NoError(t, os.WriteFile(name, []byte("of a disk"), 0o600))
+	b, err = c.Get(t.Context(), "file://"+name, 100)
+	require.NoError(t, err)
+	require.Equal(t, "of a disk", string(b))
+	_, err = c.Get(t.Context(), "file://"+name+"x", 100)
+	require.ErrorIs(t, err, fs.ErrNotExist)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = c.Get(ctx, a.URL+"/short", 10)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// What another try does not change is asked once; what it may, five times.
+func TestAnswersOfServers(t *testing.T) {
+	for status, want := range map[int]int{400: 1, 403: 1, 404: 1, 418: 1, 408: 5, 429: 5, 500: 5, 503: 5} {
+		asked := 0
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { asked++; w.WriteHeader(status) }))
+		c := download.New(nil)
+		c.Pause = time.Millisecond
+		_, err := c.Get(t.Context(), s.URL, 10)
+		s.Close()
+		require.ErrorIs(t, err, download.ErrAnswer)
+		require.Equal(t, want, asked, status)
+	}
 }
 
 // What apt's configuration says of proxies counts where the environment says nothing.
