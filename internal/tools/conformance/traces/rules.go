@@ -31,7 +31,7 @@ var rules = []rule{
 		},
 	},
 	{
-		"a tick asked the task to give up its CPU (N, l), which is a matter of time, too",
+		"the task is asked to give up its CPU (N, l), by a tick or for a reader that it wakes, which is a matter of time, too",
 		func(r record) record {
 			if len(r.flags) > 1 && strings.ContainsRune(asked, rune(r.flags[1])) {
 				r.flags = r.flags[:1] + "." + r.flags[2:]
