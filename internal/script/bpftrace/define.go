@@ -164,6 +164,9 @@ func (d *definer) enumeration(name string, t *ctype.Type) *ctype.Type {
 		if d.accept("=") {
 			v = d.number()
 		}
+		if _, ok := d.values[one]; ok {
+			panic(badC(fmt.Sprintf("redefinition of enumerator '%s'", one)))
+		}
 		e := ctype.Enumerator{Name: one, Value: v}
 		values = append(values, e)
 		d.values[one], d.of[one] = e, t
@@ -203,6 +206,9 @@ func (d *definer) fields() (list []ctype.Field) {
 		if d.peek() == ";" { // of a structure without a name the members are this one's; all else declares none
 			if t.Kind == ctype.Struct || t.Kind == ctype.Union {
 				if t.Name == "" {
+					for _, m := range t.Members() {
+						unique(list, m.Name)
+					}
 					list = append(list, ctype.Field{Type: t})
 				}
 			}
@@ -213,9 +219,7 @@ func (d *definer) fields() (list []ctype.Field) {
 		}
 		for {
 			f := d.declarator(t)
-			if f.Name != "" && slices.ContainsFunc(list, func(other ctype.Field) bool { return other.Name == f.Name }) {
-				panic(badC(fmt.Sprintf("duplicate member '%s'", f.Name)))
-			}
+			unique(list, f.Name)
 			list = append(list, f)
 			if !d.accept(",") {
 				break
@@ -229,6 +233,19 @@ func (d *definer) fields() (list []ctype.Field) {
 		}
 	}
 	return list
+}
+
+// unique refuses a member's name that is there, in a structure without a name, too.
+func unique(list []ctype.Field, name string) {
+	for _, f := range list {
+		within := false
+		if f.Name == "" && f.Type.Composite() {
+			_, within = f.Type.Member(name)
+		}
+		if name != "" && (f.Name == name || within) {
+			panic(badC(fmt.Sprintf("duplicate member '%s'", name)))
+		}
+	}
 }
 
 var arithmetic = []string{"unsigned", "signed", "long", "short", "int", "char", "_Bool", "bool", "float", "double"}
