@@ -211,6 +211,15 @@ func compare(dump, folder, answers, lab string, verdicts bool) (bool, error) {
 	caused := map[string]int{}
 	for i, c := range list {
 		w, ok := want[i]
+		right, cause := false, ""
+		if ok && verdicts {
+			if _, script := commandOf(c, folder); !script {
+				lists++
+			}
+			if right, cause = rules.explains(c, folder, w); right {
+				expected++
+			}
+		}
 		switch {
 		case !ok:
 			missing++
@@ -219,17 +228,8 @@ func compare(dump, folder, answers, lab string, verdicts bool) (bool, error) {
 			if w.code == 0 {
 				attached++
 			}
-			if !verdicts {
-				continue
-			}
-			if rules.explains(c, folder, w) != "" {
-				expected++
-			} else if _, script := commandOf(c, folder); !script {
-				lists++
-			}
-		case verdicts && rules.explains(c, folder, w) != "":
-			expected++
-			caused[rules.explains(c, folder, w)]++
+		case right && cause != "":
+			caused[cause]++
 		default:
 			differ++
 			fmt.Printf("%d (%s): %q\n--- bpftrace: %d\n%s%s--- kprobelab: %d\n%s%s\n", i, c.Kind, c.Args, w.code, w.out, w.err, got[i].code, got[i].out, got[i].err)

@@ -187,20 +187,14 @@ func (n *newer) verdict(cmd command) (accepted bool, rules []string) {
 	return !wrong, rules
 }
 
-// explains names the rules by which the newer tool comes to its verdict, "" where they give another one.
-func (n *newer) explains(c one, folder string, w said) string {
+// explains says whether the rules give the newer tool's verdict, and names those that are others than before.
+func (n *newer) explains(c one, folder string, w said) (right bool, cause string) {
 	cmd, ok := commandOf(c, folder)
 	if !ok {
-		return ""
+		return false, ""
 	}
 	accepted, rules := n.verdict(cmd)
-	if accepted != (w.code == 0) {
-		return ""
-	}
-	if len(rules) == 0 {
-		return "as before"
-	}
-	return strings.Join(rules, "; ")
+	return accepted == (w.code == 0), strings.Join(rules, "; ")
 }
 
 // providers are those that a name or a pattern of them means.
