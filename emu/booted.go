@@ -84,14 +84,14 @@ func (b *booted) layMemory(e *engine) error {
 	for _, r := range b.core.RAM() {
 		at := mapping{phys: r.Phys}
 		if at.mem, err = reserve(int64(r.Size)); err == nil {
-			at.attr, err = reserve(int64(r.Size / PageSize))
+			at.attr, err = reserve(int64(r.Size / machine.PageSize))
 		}
 		b.ram = append(b.ram, at) // Close frees it, whatever fails below
 		if err != nil {
 			return engineError(fmt.Sprintf("%d bytes of host memory", r.Size), err)
 		}
 		for i := range at.attr {
-			if b.core.Present(r.Phys+uint64(i)*PageSize) == nil {
+			if b.core.Present(r.Phys+uint64(i)*machine.PageSize) == nil {
 				at.attr[i] = attrR | attrW | attrX
 			}
 		}
@@ -99,7 +99,7 @@ func (b *booted) layMemory(e *engine) error {
 			return fmt.Errorf("the dump's memory is in more than %d ranges: %w", C.KPL_MAX_RAM, machine.ErrNoMemory)
 		}
 	}
-	if b.seen, err = reserve(C.KPL_MAX_VIEWS * PageSize); err != nil {
+	if b.seen, err = reserve(C.KPL_MAX_VIEWS * machine.PageSize); err != nil {
 		return engineError("host memory for the guest's view of text", err)
 	}
 	C.kpl_view_init(e.c, (*C.uint8_t)(&b.seen[0]))

@@ -49,7 +49,7 @@ func (e *engine) hole(size x86.Addr, cr3 uint64) (x86.Addr, error) {
 	free := x86.Addr(0)
 	for at := ownEnd; at > machine.ModuleBase-(512<<20); at -= ownStep {
 		free += ownStep
-		for p := at - ownStep; p < at; p += PageSize {
+		for p := at - ownStep; p < at; p += machine.PageSize {
 			if _, err := space.Translate(p); err == nil {
 				free = 0
 				break

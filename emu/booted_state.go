@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"github.com/unicorn-engine/unicorn/bindings/go/unicorn"
+
+	"kprobelab/machine"
 )
 
 // stopped is a booted machine between two runs, but for its memory.
@@ -32,7 +34,7 @@ type stopped struct {
 func (e *engine) Keep() (any, error) {
 	s := &stopped{cur: e.cur.n, instrs: e.sh.Instrs, extra: e.sh.Extra, tasks: e.b.tasks.clone(), task: e.host.Task(), lost: e.b.lost}
 	e.settleViews()
-	s.seen = bytes.Clone(e.b.seen[:int(e.c.nviews)*PageSize])
+	s.seen = bytes.Clone(e.b.seen[:int(e.c.nviews)*machine.PageSize])
 	was := e.cur
 	for _, c := range e.cpus {
 		if err := e.takeTurn(c); err != nil {
@@ -70,7 +72,7 @@ func (e *engine) GoBack(kept any) error {
 	if err := e.takeTurn(e.cpus[s.cur]); err != nil {
 		return err
 	}
-	C.kpl_view_reset(e.c, (*C.uint8_t)(unsafe.SliceData(s.seen)), C.int(len(s.seen)/PageSize))
+	C.kpl_view_reset(e.c, (*C.uint8_t)(unsafe.SliceData(s.seen)), C.int(len(s.seen)/machine.PageSize))
 	return e.rewatch()
 }
 
@@ -114,15 +116,15 @@ func (e *engine) putBack(s *interrupted) error {
 // has to go; where the engine cannot be told which, all goes.
 func (e *engine) restorePage(u *C.kpl_undo) {
 	host, old := unsafe.Pointer(u.host), unsafe.Pointer(&u.old[0])
-	changed := *u.attr&C.KPL_FETCHED != 0 && C.memcmp(host, old, PageSize) != 0
-	C.memcpy(host, old, PageSize)
+	changed := *u.attr&C.KPL_FETCHED != 0 && C.memcmp(host, old, machine.PageSize) != 0
+	C.memcpy(host, old, machine.PageSize)
 	if !changed {
 		return
 	}
 	for _, c := range e.cpus {
 		b := e.b
 		if at := b.text.Start.Add(int64(uint64(u.page) - b.textPhys)); at.In(b.text.Start, b.text.End) {
-			c.Drop(at, PageSize)
+			c.Drop(at, machine.PageSize)
 		} else {
 			C.kpl_cpu_drop_all(c.c)
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"kprobelab/machine"
 )
 
 // cpuModels are the engine's models that know 64-bit mode: QEMU's name, and the
@@ -33,7 +35,7 @@ func CPUModels() []string {
 
 func cpuModel(name string) (int, error) {
 	if name == "" {
-		name = DefaultCPUModel
+		name = machine.DefaultCPUModel
 	}
 	n, ok := cpuModels[strings.ToLower(name)]
 	if !ok {

@@ -68,7 +68,9 @@ type engine struct {
 
 // New makes a machine with src in its memory, ready to run. nil options mean the
 // defaults. The caller closes the machine.
-func New(src Source, o *Options) (*Machine, error) { return machine.New(src, o, open) }
+func New(src machine.Source, o *machine.Options) (*machine.Machine, error) {
+	return machine.New(src, o, open)
+}
 
 func open(h *machine.Host) (machine.Engine, error) {
 	e := &engine{host: h, opt: h.Options()}

@@ -8,11 +8,12 @@ import (
 	"kprobelab"
 	"kprobelab/emu"
 	"kprobelab/kimage"
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
 // printer resumes after each int3 and says where it was.
-type printer struct{ m *emu.Machine }
+type printer struct{ m *machine.Machine }
 
 func (p printer) Int3(regs *x86.PtRegs) bool {
 	fmt.Println("int3 at", p.m.Symbolize(x86.Addr(regs.IP-1)), "with di =", regs.DI)
@@ -40,7 +41,7 @@ func Example() {
 	fmt.Println(err != nil)
 
 	// A breakpoint on a ret: the machine hands it over, and goes on after it.
-	page, err := m.AllocExec(emu.PageSize, "my_page")
+	page, err := m.AllocExec(machine.PageSize, "my_page")
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -9,6 +9,7 @@ import (
 	"github.com/unicorn-engine/unicorn/bindings/go/unicorn"
 
 	"kprobelab/internal/tinyguest"
+	"kprobelab/machine"
 )
 
 // An engine that fails by itself is told apart from what the guest did.
@@ -16,8 +17,8 @@ func TestEngineFailure(t *testing.T) {
 	img := &tinyguest.Image{}
 	cpuModels["nonesuch"] = 999
 	defer delete(cpuModels, "nonesuch")
-	_, err := New(img, &Options{CPUs: 2, CPUModel: "nonesuch"})
-	require.ErrorIs(t, err, ErrEngine)
+	_, err := New(img, &machine.Options{CPUs: 2, CPUModel: "nonesuch"})
+	require.ErrorIs(t, err, machine.ErrEngine)
 	require.ErrorIs(t, err, unicorn.UcError(unicorn.ERR_ARG))
 	require.ErrorContains(t, err, "cpu 0: emulation engine failed: set the cpu model: Invalid argument")
 }

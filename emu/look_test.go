@@ -43,7 +43,7 @@ func TestEngineReadsAsItsModel(t *testing.T) {
 	} {
 		t.Run(tt.hazard, func(t *testing.T) {
 			var seen *engine
-			m, err := machine.New(&tinyguest.Image{}, &Options{CPUModel: tt.model}, func(h *machine.Host) (machine.Engine, error) {
+			m, err := machine.New(&tinyguest.Image{}, &machine.Options{CPUModel: tt.model}, func(h *machine.Host) (machine.Engine, error) {
 				e, err := open(h)
 				if err == nil {
 					seen = e.(*engine)

@@ -28,7 +28,7 @@ const (
 	attrDirty = C.KPL_DIRTY
 )
 
-func pageDown(a x86.Addr) x86.Addr { return a &^ (PageSize - 1) }
+func pageDown(a x86.Addr) x86.Addr { return a &^ (machine.PageSize - 1) }
 
 // region is a range of guest addresses and the host memory that holds it. A page
 // of it is mapped as its attributes say; a page without attributes faults.
@@ -48,7 +48,7 @@ func (e *engine) Reserve(at x86.Range) error {
 	e.regions = append(e.regions, r) // Close frees it, whatever fails below
 	var err error
 	if r.mem, err = reserve(size); err == nil {
-		r.attr, err = reserve(size / PageSize)
+		r.attr, err = reserve(size / machine.PageSize)
 	}
 	if err != nil {
 		return engineError(fmt.Sprintf("%d bytes of host memory", size), err)
@@ -110,9 +110,9 @@ func (e *engine) Unmap(r x86.Range) (executable bool) {
 
 // attributes calls fn with those of each page that a range touches.
 func (e *engine) attributes(a x86.Range, fn func(attr *byte)) {
-	for p := pageDown(a.Start); p < a.End; p += PageSize {
+	for p := pageDown(a.Start); p < a.End; p += machine.PageSize {
 		if r := e.region(p); r != nil {
-			fn(&r.attr[p.Sub(r.Start)/PageSize])
+			fn(&r.attr[p.Sub(r.Start)/machine.PageSize])
 		}
 	}
 }
@@ -134,7 +134,7 @@ func (e *engine) region(a x86.Addr) *region {
 func (e *engine) Bytes(addr x86.Addr, n int, need byte) ([]byte, error) {
 	if r := e.region(addr); r != nil {
 		off := uint64(addr - r.Start)
-		if r.attr[off/PageSize]&need == need {
+		if r.attr[off/machine.PageSize]&need == need {
 			return r.mem[off : off+uint64(n)], nil
 		}
 	} else if e.b != nil {
@@ -188,7 +188,7 @@ func (e *engine) Changed(from int) []x86.Addr {
 	}
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(first)), func(p x86.Addr) bool {
 		u := first[p]
-		return C.memcmp(unsafe.Pointer(u.host), unsafe.Pointer(&u.old[0]), PageSize) == 0
+		return C.memcmp(unsafe.Pointer(u.host), unsafe.Pointer(&u.old[0]), machine.PageSize) == 0
 	})
 }
 
@@ -200,10 +200,10 @@ func (e *engine) Rewind(from int) {
 			e.restorePage(u)
 			continue
 		}
-		C.memcpy(unsafe.Pointer(u.host), unsafe.Pointer(&u.old[0]), PageSize)
+		C.memcpy(unsafe.Pointer(u.host), unsafe.Pointer(&u.old[0]), machine.PageSize)
 		if *u.attr&attrX != 0 {
 			for _, c := range e.cpus {
-				c.Drop(x86.Addr(u.page), PageSize)
+				c.Drop(x86.Addr(u.page), machine.PageSize)
 			}
 		}
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // Make makes the call now, on the machine's own task. The error is the
-// machine's (*emu.Fault, *emu.BudgetError), or the subsystem's where a hit
+// machine's (*machine.Fault, *machine.BudgetError), or the subsystem's where a hit
 // went wrong; the result is then nil.
 func (l *Session) Make(c *Call) (*Result, error) {
 	if c.System != "" {
