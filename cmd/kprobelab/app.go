@@ -22,16 +22,10 @@ Examples:
       --call 'crc32_le(0xffffffff, "123456789", 9)'
    kprobelab run --steps --kprobe gcd+0x5 --call 'gcd(12, 18)'
    kprobelab boot /boot/vmlinuz -o kernel.core
-   kprobelab sample kretprobe --profile 4.4
-   kprobelab bench --path k --path b --path o
    kprobelab explain - vfs_read+0x16
    kprobelab scan /boot/vmlinuz
-   kprobelab selfcheck /boot/vmlinuz
-   kprobelab hazards /boot/vmlinuz
+   kprobelab kernels fetch 6.12
    echo vfs_read | kprobelab check - /boot/vmlinuz-*
-   kprobelab pack -o kernels /boot/vmlinuz-*
-   kprobelab symbols /boot/vmlinuz 'vfs_*'
-   kprobelab info /boot/vmlinuz
    source <(kprobelab completion bash)
 
 IMAGE is a vmlinux, a vmlinuz (/boot/vmlinuz-$(uname -r) where it is readable), or any
@@ -51,7 +45,7 @@ func newApp(t *term) *cli.Command {
 		ErrWriter:   t.err,
 		Commands: []*cli.Command{
 			runCommand(t), serveCommand(t), bootCommand(t), mountCommand(t), probeCommand(t), stapCommand(t), bpftraceCommand(t), sampleCommand(t), exploreCommand(t), benchCommand(t), explainCommand(t), scanCommand(t), selfcheckCommand(t), hazardsCommand(t), symbolsCommand(t), infoCommand(t), decodeCommand(t),
-			checkCommand(t), packCommand(t), kernelsCommand(t), completionCommand(t), versionCommand(t),
+			checkCommand(t), packCommand(t), kernelsCommand(t), completionCommand(t), manCommand(t), versionCommand(t),
 		},
 		Action: func(_ context.Context, c *cli.Command) error {
 			if c.Args().Present() {

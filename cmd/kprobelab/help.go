@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -12,16 +13,20 @@ import (
 )
 
 // askHelp turns "help COMMAND…", which people know from other programs, into
-// "COMMAND… --help", which the parser knows.
-func askHelp(args []string) []string {
+// "COMMAND… --help", which the parser knows; all is of "help --all COMMAND…".
+func askHelp(args []string) (asked []string, all bool) {
 	n := 1
 	for n < len(args) && args[n] == "help" {
 		n++
 	}
 	if n == 1 {
-		return args
+		return args, false
 	}
-	return append(append([]string{args[0]}, args[n:]...), "--help")
+	rest := args[n:]
+	if len(rest) > 0 && rest[0] == helpAll {
+		rest, all = rest[1:], true
+	}
+	return append(append([]string{args[0]}, rest...), "--help"), all
 }
 
 // runApp runs a command line. Where the parser finds no help topic of a name,
@@ -44,7 +49,13 @@ func runApp(ctx context.Context, app *cli.Command, args []string) error {
 	}
 	parentOf(app)
 	app.CommandNotFound = func(_ context.Context, c *cli.Command, name string) { wrong = noCommand(c, name) }
-	if err := app.Run(ctx, askHelp(args)); err != nil {
+	asked, all := askHelp(args)
+	cli.HelpPrinter = func(w io.Writer, _ string, data any) {
+		if c, ok := data.(*cli.Command); ok {
+			printHelp(w, c, all)
+		}
+	}
+	if err := app.Run(ctx, asked); err != nil {
 		return err
 	}
 	return wrong

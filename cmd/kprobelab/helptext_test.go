@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/urfave/cli/v3"
+)
+
+// Every command's help fits a screen of 80 columns; only an example, and a line that is set by hand, may be longer.
+func TestHelpFitsAScreen(t *testing.T) {
+	everyCommand(newApp(newTerm(&bytes.Buffer{}, &bytes.Buffer{})), func(c *cli.Command) {
+		t.Run(c.FullName(), func(t *testing.T) {
+			for _, all := range []bool{false, true} {
+				var b strings.Builder
+				printHelp(&b, c, all)
+				if !all && len(c.Commands) == 0 {
+					require.LessOrEqual(t, strings.Count(b.String(), "\n"), helpLines, b.String())
+				}
+				require.Contains(t, b.String(), c.FullName())
+				for line := range strings.Lines(b.String()) {
+					if !strings.HasPrefix(line, " ") {
+						require.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\n"))), helpColumns, line)
+					}
+				}
+			}
+		})
+	})
+}
+
+// Every command stands in one group of the help, and nothing else does.
+func TestEveryCommandHasAGroup(t *testing.T) {
+	var have, grouped []string
+	for _, c := range newApp(newTerm(&bytes.Buffer{}, &bytes.Buffer{})).VisibleCommands() {
+		have = append(have, c.Name)
+	}
+	for _, g := range groups {
+		grouped = append(grouped, g.commands...)
+	}
+	require.ElementsMatch(t, have, grouped)
+}
+
+// The manual page has all flags, and nothing of a text is taken for a command of roff's.
+func TestManualPage(t *testing.T) {
+	var b strings.Builder
+	app := newApp(newTerm(&bytes.Buffer{}, &bytes.Buffer{}))
+	require.NoError(t, writeMan(&b, app))
+	macros := map[string]bool{".TH": true, ".SH": true, ".SS": true, ".PP": true, ".TP": true, ".nf": true, ".fi": true, ".nh": true}
+	for line := range strings.Lines(b.String()) {
+		if strings.HasPrefix(line, ".") {
+			macro, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+			require.True(t, macros[macro], line)
+		}
+		require.False(t, strings.HasPrefix(line, "'"), line)
+	}
+	everyCommand(app, func(c *cli.Command) {
+		require.Contains(t, b.String(), roff(c.FullName()))
+		for _, f := range c.VisibleFlags() {
+			require.Contains(t, b.String(), roff(flagName(f)))
+		}
+	})
+}
