@@ -24,11 +24,11 @@ type Plan struct {
 	Writes      []TraceWrite
 }
 
-// Done is what came of a Plan.
+// Done is the result of a Plan.
 type Done struct {
-	// Slide is how far KASLR has put the kernel from where it is linked.
+	// Slide is the distance by which KASLR has moved the kernel.
 	Slide int64
-	// Boot is how long it took to the stop point, Save how long the dump.
+	// Boot is the time to the stop point, Save the time of writing the dump.
 	Boot, Save time.Duration
 	// Saved is nil without a dump, Exit without a program.
 	Saved *Saved

@@ -79,7 +79,7 @@ func (k *Kernel) unwinder() (*orc.Unwinder, error) {
 	return u, nil
 }
 
-// wayOut is where a task that does not run goes on after the scheduler.
+// wayOut is the address at which a task that does not run leaves the scheduler.
 func (k *Kernel) wayOut(t *kimage.Task) (x86.Addr, error) {
 	switch {
 	case t.PID == 0:

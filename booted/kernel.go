@@ -62,7 +62,7 @@ func (k *Kernel) call(name string, args ...any) error {
 	return err
 }
 
-// Link is what was attached to the kernel.
+// Link is an attachment to the kernel: a tracepoint's callback, an event's records.
 type Link struct{ remove func() error }
 
 // Close takes it away. Of a Link that is closed already it does nothing.

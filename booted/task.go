@@ -20,9 +20,6 @@ func (k *Kernel) Tasks() ([]kimage.Task, error) {
 	return k.image.TasksIn(k.machine.ReadMem)
 }
 
-// commSize is the size of task_struct.comm (TASK_COMM_LEN).
-const commSize = 16
-
 // Names returns what tells a task's process ID and name by the machine's number of it. Where the dump
 // does not say, it is kimage.UnknownPID and UnknownComm for every task.
 func (k *Kernel) Names() func(n int) (pid int, comm string) {
@@ -31,7 +28,7 @@ func (k *Kernel) Names() func(n int) (pid int, comm string) {
 		return func(int) (int, string) { return kimage.UnknownPID, kimage.UnknownComm }
 	}
 	names := map[string]string{} // so that a hit does not make one anew
-	var b [commSize]byte
+	var b [x86.TaskCommLen]byte
 	return func(n int) (int, string) {
 		at := k.machine.TaskStruct(n)
 		if k.machine.ReadMem(at.Add(int64(in.PID)), b[:4]) != nil {

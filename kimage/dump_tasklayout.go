@@ -91,7 +91,7 @@ func (d *dump) task(at x86.Addr) []byte {
 func swapperAt(task []byte) (at int, ok bool) {
 	const name = "swapper"
 	at = bytes.Index(task, []byte(name))
-	if at < 0 || at+maxComm > len(task) || bytes.Contains(task[at+1:], []byte(name)) {
+	if at < 0 || at+x86.TaskCommLen > len(task) || bytes.Contains(task[at+1:], []byte(name)) {
 		return 0, false
 	}
 	end := task[at+len(name)]
@@ -111,7 +111,7 @@ func (d *dump) leaders(head x86.Addr, link, comm int) (tasks [][]byte) {
 			return nil
 		}
 		task := d.task(at.Add(-int64(link)))
-		if comm+maxComm > len(task) || !isComm(task[comm:][:maxComm]) {
+		if comm+x86.TaskCommLen > len(task) || !isComm(task[comm:][:x86.TaskCommLen]) {
 			return nil
 		}
 		tasks, last = append(tasks, task), at

@@ -32,9 +32,6 @@ type Task struct {
 // another image, or where neither BTF nor the kernel's code tells where a task has its members.
 func (img *Image) Tasks() []Task { return img.tasks }
 
-// maxComm is the room for a task's name and its NUL (TASK_COMM_LEN).
-const maxComm = 16
-
 // Task states (include/linux/sched.h).
 const (
 	stateIdle   = 0x402 // TASK_IDLE
@@ -95,7 +92,7 @@ func (d *dump) tasks() (tasks []Task, err error) {
 	read := func(at x86.Addr) Task {
 		member := func(name string) x86.Addr { return at.Add(int64(p["task_struct."+name])) }
 		return Task{
-			PID: int(d.half(member("pid"))), TGID: int(d.half(member("tgid"))), Comm: d.text(member("comm"), maxComm),
+			PID: int(d.half(member("pid"))), TGID: int(d.half(member("tgid"))), Comm: d.text(member("comm"), x86.TaskCommLen),
 			State:  stateLetter(d.half(member("__state")), d.half(member("exit_state"))),
 			Kernel: d.word(member("mm")) == 0,
 			Addr:   at, SP: uint64(d.word(member("thread.sp"))),

@@ -8,10 +8,11 @@ import (
 	"strings"
 
 	"kprobelab/internal/bounded"
+	"kprobelab/x86"
 )
 
-// maxComm is the length in bytes of a task's name (TASK_COMM_LEN and its NUL).
-const maxComm = 15
+// maxComm is the length in bytes of a task's name without its NUL.
+const maxComm = x86.TaskCommLen - 1
 
 // defaultTask names tasks. It keeps the names that it made, for it is asked at
 // every hit.

@@ -13,6 +13,9 @@ const (
 	Rel32Size = 5
 )
 
+// TaskCommLen is the size of a task's name with its NUL (TASK_COMM_LEN, include/linux/sched.h).
+const TaskCommLen = 16
+
 // ThreadSize is the size of a kernel stack in bytes, and its alignment
 // (THREAD_SIZE, arch/x86/include/asm/page_64_types.h).
 const ThreadSize = 16 << 10

@@ -97,7 +97,7 @@ func cutExamples(text string) (before, examples, after string) {
 	return before, head + strings.Join(list, "\n") + "\n", strings.TrimSpace(strings.Join(lines, "\n"))
 }
 
-// shortExamples is how many examples help shows where it does not tell all.
+// shortExamples bounds the examples of a help that does not tell all.
 const shortExamples = 8
 
 // firstExamples cuts the examples off after some; a line that is indented more goes on with the one before.

@@ -21,7 +21,7 @@ import (
 	"kprobelab/kimage"
 )
 
-// words are what a kernel may be called.
+// words are the names of a kernel.
 const words = "RELEASE is one as uname -r says it, a series (6.12: the newest of it), a suite\n" +
 	"of Debian's (trixie, bookworm-backports) or newest. The last three are of the\n" +
 	"flavour cloud-amd64, or of the one after a slash: trixie/rt-amd64."
@@ -135,7 +135,7 @@ func (t *term) store(c *cli.Command) (*kernels.Store, error) {
 	})
 }
 
-// kernelLine is what list says of a kernel.
+// kernelLine is the line of a kernel in list.
 type kernelLine struct {
 	*kernels.Kernel
 	Available bool `json:"available"`

@@ -61,29 +61,26 @@ func (p *Process) prctl(r *x86.PtRegs) (uint64, error) {
 	case setVMA:
 		return 0, errno.EINVAL // as without CONFIG_ANON_VMA_NAME
 	case setName:
-		name, err := p.text(x86.Addr(r.SI), commSize)
+		name, err := p.text(x86.Addr(r.SI), x86.TaskCommLen)
 		if err != nil && errno.Of(err) != errno.EINVAL {
 			return 0, err
 		}
 		if err != nil { // longer: as much as there is room for
-			b := make([]byte, commSize-1)
+			b := make([]byte, x86.TaskCommLen-1)
 			if err := p.Read(x86.Addr(r.SI), b); err != nil {
 				return 0, err
 			}
 			name, _, _ = strings.Cut(string(b), "\x00")
 		}
-		p.comm = name[:min(len(name), commSize-1)]
+		p.comm = name[:min(len(name), x86.TaskCommLen-1)]
 		return 0, nil
 	case getName:
-		b := make([]byte, commSize)
+		b := make([]byte, x86.TaskCommLen)
 		copy(b, p.Comm())
 		return 0, p.Write(x86.Addr(r.SI), b)
 	}
 	return 0, errno.EINVAL
 }
-
-// commSize is TASK_COMM_LEN.
-const commSize = 16
 
 // affinity is sched_getaffinity: one processor.
 func (p *Process) affinity(r *x86.PtRegs) (uint64, error) {

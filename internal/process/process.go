@@ -498,5 +498,5 @@ func (g *group) name() string {
 		return g.comm
 	}
 	name := path.Base(g.program.Name)
-	return name[:min(len(name), commSize-1)]
+	return name[:min(len(name), x86.TaskCommLen-1)]
 }

@@ -228,9 +228,6 @@ func (h *hit) Task(what host.TaskWord) int64 {
 	return int64(h.load(cred.Add(at[what]), 4))
 }
 
-// commSize is the size of task_struct.comm (TASK_COMM_LEN).
-const commSize = 16
-
 // Comm implements host.System.
 func (h *hit) Comm(dst []byte) []byte {
 	m, o := h.r.o.Machine, &h.r.tasks
@@ -246,7 +243,7 @@ func (h *hit) Comm(dst []byte) []byte {
 		return append(dst, "init"...)
 	}
 	from := len(dst)
-	dst = dst[:from+commSize]
+	dst = dst[:from+x86.TaskCommLen]
 	if m.ReadMem(m.TaskStruct(m.Task()).Add(o.comm), dst[from:]) != nil {
 		return dst[:from]
 	}

@@ -1,6 +1,9 @@
 package filter
 
-import "kprobelab/internal/tracing/event"
+import (
+	"kprobelab/internal/tracing/event"
+	"kprobelab/x86"
+)
 
 // Current is what a record does not hold: the CPU and the task that write it.
 type Current struct {
@@ -179,14 +182,11 @@ func (p *textPredicate) need() int {
 	return p.offset + p.width
 }
 
-// commLen is the size of a task's name and its NUL (TASK_COMM_LEN).
-const commLen = 16
-
 func (p *textPredicate) match(rec []byte, c Current) bool {
 	if p.kind == kindComm {
-		var comm [commLen]byte
-		copy(comm[:commLen-1], c.Comm)
-		return p.matcher.match(comm[:], commLen) != p.not
+		var comm [x86.TaskCommLen]byte
+		copy(comm[:x86.TaskCommLen-1], c.Comm)
+		return p.matcher.match(comm[:], x86.TaskCommLen) != p.not
 	}
 	loc := event.Number(rec[p.offset:], 4, false)
 	at, size := int(loc&0xffff), int(loc>>16)
