@@ -11,35 +11,12 @@ import (
 	"kprobelab/internal/engine"
 )
 
-const appHelp = `kprobelab runs real kernel machine code in an ordinary process, and does to it what
-the kernel's kprobes do to themselves: no root, no kernel to risk.
-
-Examples:
-   kprobelab run --kprobe vfs_read --kretprobe vfs_read \
-      --call 'sys_open("/etc/hostname", 0, 0)' --call 'sys_read(3, buf[16], 16)'
-   kprobelab run /boot/vmlinuz --kprobe snprintf --kretprobe crc32_le \
-      --call 'snprintf(buf[64], 64, "%s has %d things", "abc", 42)' \
-      --call 'crc32_le(0xffffffff, "123456789", 9)'
-   kprobelab run --steps --kprobe gcd+0x5 --call 'gcd(12, 18)'
-   kprobelab boot /boot/vmlinuz -o kernel.core
-   kprobelab explain - vfs_read+0x16
-   kprobelab scan /boot/vmlinuz
-   kprobelab kernels fetch 6.12
-   echo vfs_read | kprobelab check - /boot/vmlinuz-*
-   source <(kprobelab completion bash)
-
-IMAGE is a vmlinux, a vmlinuz (/boot/vmlinuz-$(uname -r) where it is readable), or any
-x86-64 ELF file. Without it, or as "-", it is the guest kernel inside the program, a small
-one of our own; only explain takes the running kernel's image then.
-
-` + exitHelp
-
 // newApp builds the command line.
 func newApp(t *term) *cli.Command {
 	app := &cli.Command{
 		Name:        "kprobelab",
 		Usage:       "plant kernel probes in real kernel code, without root",
-		Description: appHelp,
+		Description: described("kprobelab"),
 		Version:     version(),
 		Writer:      t.out,
 		ErrWriter:   t.err,

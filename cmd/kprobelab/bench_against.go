@@ -10,18 +10,6 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-const againstHelp = `
---against FILE compares with what real kernels took under QEMU's software emulation on the
-same machine (make bench-qemu writes the file), each path with that kernel's release:
-
-   ns         as above; handler says where the handlers of that figure were
-   kernel     the real kernel, and what was probed there (form)
-   real       nanoseconds per hit there, and the quartiles of its rounds
-   times      real to ns; "2 x" says whether that is at least 2
-
---report FILE measures nothing, and shows what --json wrote before.
-`
-
 // benchFiles are the file that a run is compared with, and the one that is
 // shown in place of a run.
 type benchFiles struct {

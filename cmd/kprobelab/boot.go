@@ -28,32 +28,10 @@ import (
 
 func bootCommand(t *term) *cli.Command {
 	return &cli.Command{
-		Name:      "boot",
-		Usage:     "boot a kernel under QEMU's emulation, and save its memory or run a program there",
-		ArgsUsage: "[IMAGE]",
-		Description: "The kernel is booted as it is, without root and without KVM, with an init of our own that mounts\n" +
-			"the usual file systems and brings the loopback interface up. When it is at rest, -o writes the\n" +
-			"machine's memory and registers to a file: a dump that crash and drgn open, too. With one\n" +
-			"processor the same boot gives the same dump, byte by byte: QEMU counts instructions, and its clock\n" +
-			"and its random numbers are always the same.\n" +
-			"--exec runs a program of the initramfs on the booted kernel, and prints what it writes; with\n" +
-			"--tracing FILE, after the lines of FILE were written to kprobe_events and the events enabled, and the\n" +
-			"file trace is printed after it. The dump, if any, is of the machine before that.\n" +
-			"IMAGE is a vmlinuz or a unified kernel image. Without it, it is the running kernel's, and where that\n" +
-			"cannot be read, Debian's newest cloud kernel, which is fetched. QEMU is that of --qemu, of\n" +
-			"$KPROBELAB_QEMU or of PATH, if it is 10 or later; else Debian's, which is fetched and unpacked below\n" +
-			"the user's cache folder.\n\n" +
-			examples(
-				"kprobelab boot /boot/vmlinuz-$(uname -r) -o kernel.core",
-				"kprobelab boot -o kernel.core --file ./prog:/bin/prog --file /usr/bin/busybox:/bin/sh",
-				"kprobelab boot --file /usr/bin/busybox:/bin/busybox --exec '/bin/busybox ls -l /proc/self/fd'",
-				"kprobelab boot --file ./prog:/bin/prog --exec /bin/prog --tracing events.txt",
-				"kprobelab boot -o smp.core --cpus 4 --memory 512M --append 'nopti mitigations=off'",
-				"kprobelab boot -v --timeout 20s --module driver.ko -o kernel.core",
-			) + "\n" +
-			"Exit codes: 0 done; 1 the kernel did not boot, or refused a module, a program or a definition;\n" +
-			"2 wrong use; 3 a file cannot be read or written, or there is no QEMU. Else the program's, as a shell\n" +
-			"has it.",
+		Name:        "boot",
+		Usage:       "boot a kernel under QEMU's emulation, and save its memory or run a program there",
+		ArgsUsage:   "[IMAGE]",
+		Description: described("boot"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the dump to `FILE`"},
 			&cli.StringFlag{Name: "format", Value: string(boot.Zstd), Usage: "of the dump: zstd, one stream of the ELF; or elf, in which zeros are holes"},

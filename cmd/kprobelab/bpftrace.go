@@ -14,25 +14,6 @@ import (
 	"kprobelab/script"
 )
 
-const bpftraceHelp = `Runs a script of bpftrace's language: its probes are kprobes and kretprobes of this program,
-planted in the image that -r names (the guest kernel inside the program without it), its timers
-tick in virtual time.
-
-Something has to happen on the image: --call calls a function or, on the dump of a booted kernel
-(kprobelab boot), makes a system call; -c runs a program of the dump's files, as bpftrace's -c
-does. The script ends when that has ended, or when it calls exit(). Without either, virtual time
-passes until an interval has called exit(), for --for at most.
-
-A script has the verdicts, messages and output of bpftrace 0.23.2; docs/bpftrace.md lists what is
-not there. Types, parameters and members are those of the image's BTF.
-
-`
-
-const bpftraceExit = `Exit codes: 0 done; the code that exit() is called with; 1 the script is wrong, has no probe to
-attach, or ended with an error; 255 the kernel refuses one of its probes; 2 wrong use; 3 a file
-cannot be read; 4 this build has no engine; 5 the engine failed. How the program of -c ends does
-not count.`
-
 // exitUnattached is bpftrace's code where the kernel refuses a probe.
 const exitUnattached = 255
 
@@ -45,17 +26,10 @@ type bpftraceRun struct {
 func bpftraceCommand(t *term) *cli.Command {
 	r := &bpftraceRun{}
 	return &cli.Command{
-		Name:      "bpftrace",
-		Usage:     "run a bpftrace script on an image or a booted kernel's dump",
-		ArgsUsage: "SCRIPT.bt|-|-e SCRIPT [ARGS]",
-		Description: bpftraceHelp + examples(
-			"kprobelab bpftrace -e 'kprobe:vfs_read { @[func] = count(); }' --call 'sys_open(\"/etc/hostname\", 0, 0)' --call 'sys_read(3, buf[8], 8)'",
-			"kprobelab bpftrace -r kernel.core -c '/bin/busybox cat /etc/hostname' -e 'tracepoint:syscalls:sys_enter_openat { printf(\"%s %s\\n\", comm, str(args.filename)); }'",
-			"kprobelab bpftrace -r kernel.core -c /bin/calls -e 'fentry:vfs_open { @[str(args.path->dentry->d_name.name)] = count(); }'",
-			"kprobelab bpftrace -f json script.bt",
-			"kprobelab bpftrace -r vmlinuz -lv 'fentry:vfs_read*'",
-			"kprobelab bpftrace --dry-run script.bt",
-		) + "\n" + bpftraceExit,
+		Name:                   "bpftrace",
+		Usage:                  "run a bpftrace script on an image or a booted kernel's dump",
+		ArgsUsage:              "SCRIPT.bt|-|-e SCRIPT [ARGS]",
+		Description:            described("bpftrace"),
 		UseShortOptionHandling: true,
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "script", Aliases: []string{"e"}, Usage: "the `SCRIPT` itself, not a file's name"},

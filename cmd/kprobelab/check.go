@@ -19,43 +19,10 @@ import (
 
 func checkCommand(t *term) *cli.Command {
 	return &cli.Command{
-		Name:      "check",
-		Usage:     "tell whether a tool's probes attach, and how they run, on several kernels",
-		ArgsUsage: "PROBES [IMAGE...]",
-		Description: "PROBES is a compiled BPF object, or text with a probe a line, - for standard input: SYM+OFF or\n" +
-			"an address, with %return after it for a return probe; a pattern of functions (vfs_*); several of\n" +
-			"these with | between them, of which one is enough; or a definition as in kprobe_events\n" +
-			"(p:NAME SYM+OFF, r:NAME SYM); or a probe in the words of the source (vfs_read count, vfs_read:11, as\n" +
-			"for kprobelab probe -D), where the image or --debuginfo has debugging information. --via says how\n" +
-			"what is no definition is asked for.\n\n" +
-			"Of an object's programs those of kprobe/, ksyscall/, kprobe.multi/, kprobe.session/, fentry/, fexit/,\n" +
-			"fmod_ret/, lsm/, iter/, tp/, raw_tp/, tp_btf/ and their like are asked about; the others, and sections that\n" +
-			"name no place, are listed as not asked, with the reason (docs/check.md).\n\n" +
-			"Each probe is asked for in its own way, and the matrix says for each image how it would run:\n" +
-			"ftrace (from the function tracer), optimized (a jump), int3 (a trap); or the errno, and whether\n" +
-			"the symbol is absent, or only a clone of it with a suffix (.isra, .constprop, .cold) is left.\n" +
-			"Of an absent name it says who does its work now, or into whom the compiler has put it (if the\n" +
-			"image has DWARF), and which other kernels of the list have it.\n" +
-			"\"return too\": a return probe is accepted there; \"not by kprobe_events\": that, and a perf event,\n" +
-			"refuses what register_kprobe accepts, such as a function without an ftrace site. Definitions\n" +
-			"are read whole, names and arguments too; \"waits for a module\": nothing is there to be probed yet.\n" +
-			"--archive DIR asks every kernel that kprobelab pack has put there, in the order of their\n" +
-			"releases, beside the images; --release picks some. For these the text says for each probe\n" +
-			"from which kernel to which the answer is the same, and where a probe attached last.\n" +
-			"A probe that attaches and then does harm (kprobelab hazards lists what can) is named with what\n" +
-			"happens there; --allow HAZARD lets one pass.\n" +
-			"The exit code is 1 when any probe does not attach on any image, or does harm, for a gate in CI.\n" +
-			imageHelp + "\n\n" +
-			examples(
-				"echo vfs_read | kprobelab check - /boot/vmlinuz-*",
-				"kprobelab check tool.bpf.o vmlinuz-5.10 vmlinuz-6.1 vmlinuz-6.12",
-				"kprobelab check --json probes.txt vmlinuz | jq '.probes[] | select(.images[0].attaches | not)'",
-				"kprobelab check --tsv --cpu EPYC probes.txt vmlinuz",
-				"kprobelab check --allow CALL_PREFIX probes.txt vmlinuz",
-				"kprobelab check --archive kernels tool.bpf.o",
-				"kprobelab check --archive kernels --release '6.1.*' --release '6.12.*' --changed probes.txt",
-				"kprobelab check --archive kernels --format junit probes.txt > report.xml",
-			),
+		Name:        "check",
+		Usage:       "tell whether a tool's probes attach, and how they run, on several kernels",
+		ArgsUsage:   "PROBES [IMAGE...]",
+		Description: described("check"),
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "archive", Usage: "ask the kernels in `DIR`, which kprobelab pack has made"},
 			&cli.StringSliceFlag{Name: "release", Usage: "of the archive, the releases that match `GLOB` (repeatable)"},

@@ -42,14 +42,10 @@ var shells = map[string]string{"bash": bashScript, "zsh": zshScript, "fish": fis
 
 func completionCommand(t *term) *cli.Command {
 	return &cli.Command{
-		Name:      "completion",
-		Usage:     "print a shell's completion script, which knows the image's symbols",
-		ArgsUsage: "bash|zsh|fish",
-		Description: examples(
-			"source <(kprobelab completion bash)     # in ~/.bashrc",
-			"source <(kprobelab completion zsh)      # in ~/.zshrc, after compinit",
-			"kprobelab completion fish | source      # in ~/.config/fish/config.fish",
-		),
+		Name:        "completion",
+		Usage:       "print a shell's completion script, which knows the image's symbols",
+		ArgsUsage:   "bash|zsh|fish",
+		Description: described("completion"),
 		Action: func(_ context.Context, c *cli.Command) error {
 			script, ok := shells[c.Args().First()]
 			if !ok || c.Args().Len() != 1 {

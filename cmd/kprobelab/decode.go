@@ -17,22 +17,10 @@ import (
 
 func decodeCommand(t *term) *cli.Command {
 	return &cli.Command{
-		Name:      "decode",
-		Usage:     "take instructions apart, as the processor and as the kernel's decoder read them",
-		ArgsUsage: "HEX...|-",
-		Description: "HEX is the bytes of one or more instructions, with or without blanks; - reads the bytes\n" +
-			"of one instruction a line, each at the same address. Exit code 1 says that there were bytes\n" +
-			"or lines without an instruction. Each byte has a letter below it: p prefix, r REX, v VEX, EVEX\n" +
-			"or XOP, o opcode, m ModRM, s SIB, d displacement, i immediate.\n\n" +
-			examples(
-				"kprobelab decode 48 8b 05 10 00 00 00",
-				"kprobelab decode --addr ffffffff81000000 e8fbffffff c3",
-				"kprobelab decode c5 f8 77      # the kernel takes it for a conditional jump",
-				"echo 62f17c4858c0 | kprobelab decode --json - | jq .length",
-				"kprobelab decode check /boot/vmlinuz",
-				"kprobelab decode fuzz --count 1000000",
-				"kprobelab decode corpus --json vmlinux",
-			),
+		Name:        "decode",
+		Usage:       "take instructions apart, as the processor and as the kernel's decoder read them",
+		ArgsUsage:   "HEX...|-",
+		Description: described("decode"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "addr", Usage: "the hexadecimal `ADDRESS` of the first instruction", Value: "0", Local: true},
 			rulesOnly(),

@@ -30,42 +30,21 @@ func compareFlags() []cli.Flag {
 
 func decodeCheckCommand(t *term) *cli.Command {
 	return &cli.Command{
-		Name:      "check",
-		Usage:     "compare decoders over the code of an ELF file or a kernel image",
-		ArgsUsage: "FILE",
-		Description: "Every instruction of every executable section is put to our decoder and to the others.\n" +
-			"Both have to accept or to refuse it; where both accept it, its length has to be the same, and\n" +
-			"its class, target, mnemonic and operands where both say them. Differences are grouped by\n" +
-			"decoder and opcode, with an example each; those with a known cause (docs/decoder.md) stand\n" +
-			"apart. Exit code 1 says that there are others; with --base, that something is worse.\n\n" +
-			examples(
-				"kprobelab decode check /boot/vmlinuz-6.1.0-18-amd64",
-				"kprobelab decode check --with zydis,x86asm /usr/lib/x86_64-linux-gnu/libc.so.6",
-				"kprobelab decode check --cmd './mydecoder --hex' vmlinux",
-				"kprobelab decode check --base './mydecoder.old' --cmd ./mydecoder vmlinux",
-				"kprobelab decode check --with kernel:6.12 vmlinux",
-			),
-		Flags:  compareFlags(),
-		Action: func(_ context.Context, c *cli.Command) error { return decodeCheck(t, c) },
+		Name:        "check",
+		Usage:       "compare decoders over the code of an ELF file or a kernel image",
+		ArgsUsage:   "FILE",
+		Description: described("decode check"),
+		Flags:       compareFlags(),
+		Action:      func(_ context.Context, c *cli.Command) error { return decodeCheck(t, c) },
 	}
 }
 
 func decodeFuzzCommand(t *term) *cli.Command {
 	return &cli.Command{
-		Name:      "fuzz",
-		Usage:     "compare decoders over generated encodings",
-		ArgsUsage: " ",
-		Description: "Encodings are made of every form of every row of opcodes/, and by opcode map, prefixes and\n" +
-			"operand forms; the same seed makes the same ones. What did not come up is named. An example\n" +
-			"of each difference is shrunk, and printed as a command line that shows it again. Exit code 1\n" +
-			"says that there are differences without a known cause (docs/decoder.md); with --base, that\n" +
-			"something is worse.\n\n" +
-			examples(
-				"kprobelab decode fuzz --count 10000000",
-				"kprobelab decode fuzz --seed 7 --with zydis,llvm --append regressions.txt",
-				"kprobelab decode fuzz --cmd ./mydecoder",
-				"kprobelab decode fuzz --base ./mydecoder.old --cmd ./mydecoder",
-			),
+		Name:        "fuzz",
+		Usage:       "compare decoders over generated encodings",
+		ArgsUsage:   " ",
+		Description: described("decode fuzz"),
 		Flags: append([]cli.Flag{
 			&cli.Uint64Flag{Name: "seed", Usage: "`N` picks the sequence", Value: 1},
 			&cli.IntFlag{Name: "count", Usage: "how many encodings, `N`", Value: 1_000_000},

@@ -17,19 +17,10 @@ import (
 
 func decodeCorpusCommand(t *term) *cli.Command {
 	return &cli.Command{
-		Name:      "corpus",
-		Usage:     "list all distinct encodings of a file, as both views read them",
-		ArgsUsage: "IMAGE|FILE|-",
-		Description: "Each distinct encoding of the executable sections of an ELF file or a kernel image is a\n" +
-			"line: its bytes, whether it is an instruction, and length, class and target in the\n" +
-			"processor's view and in that of the kernel's decoder. A target counts from the first byte.\n" +
-			"- reads the bytes of one instruction a line, in hex; --raw takes FILE or - for code.\n" +
-			"--shipped lists the corpus that comes with the program.\n\n" +
-			examples(
-				"kprobelab decode corpus /boot/vmlinuz > kernel.tsv",
-				"kprobelab decode corpus --json --raw boot.bin",
-				"kprobelab decode corpus --shipped | cut -f 1-3",
-			),
+		Name:        "corpus",
+		Usage:       "list all distinct encodings of a file, as both views read them",
+		ArgsUsage:   "IMAGE|FILE|-",
+		Description: described("decode corpus"),
 		Flags: []cli.Flag{
 			rulesOnly(),
 			&cli.StringFlag{Name: "profile", Usage: "whose decoder the kernel's view is: `PROFILE` is one of " + strings.Join(profile.All(), ", "), Value: "6.1"},

@@ -13,9 +13,6 @@ import (
 	"kprobelab/run"
 )
 
-const exitOfExec = `The exit code of a program of --exec is the command's where nothing else went wrong: the
-first that is not 0. A program that a signal ended has 128 and the signal's number.`
-
 // execBudget is how many instructions a program may execute where --budget does not say.
 const execBudget = 2_000_000_000
 

@@ -16,7 +16,7 @@ import (
 	"kprobelab/run"
 )
 
-// The exit codes; exitHelp documents them.
+// The exit codes; help/exit-codes.part documents them.
 const (
 	exitOK       = 0
 	exitRefused  = 1
@@ -25,11 +25,6 @@ const (
 	exitNoEngine = 4
 	exitEngine   = 5
 )
-
-const exitHelp = `Exit codes: 0 done; 1 the kernel refused a probe, or a call failed (a fault, the
-instruction budget, the timeout), or what was compared differs; 2 wrong use: a flag, a
-call's syntax, its arguments; 3 a file cannot be read or is not what it should be; 4
-this build lacks the engine, or this system the service, that it needs; 5 the engine itself failed, whatever it was asked to do.`
 
 // failure is an error with its exit code.
 type failure struct {

@@ -24,26 +24,10 @@ import (
 
 func explainCommand(t *term) *cli.Command {
 	return &cli.Command{
-		Name:      "explain",
-		Usage:     "tell all about a probe at one address: may it be there, how it runs, is it optimized, and why not",
-		ArgsUsage: "[IMAGE] SYM[+OFF]|ADDR",
-		Description: "With every reason of the kernel's, a picture of the region as in its documentation, the slot\n" +
-			"and the detour buffer. IMAGE is a vmlinux, a vmlinuz or any x86-64 ELF file, \"-\" the guest\n" +
-			"kernel inside the program; without it, it is the running kernel's, from /boot. Of a program or a\n" +
-			"library it tells about a uprobe (--uprobe=false: as if it were a kernel's code). The exit code is\n" +
-			"0 whatever the answer: it is the answer that was asked for.\n\n" +
-			examples(
-				"kprobelab explain - vfs_read+0x16",
-				"kprobelab explain /boot/vmlinuz-6.1.0-18-amd64 vfs_read+0x16",
-				"kprobelab explain --profile 6.12 - gcd+0x5",
-				"kprobelab explain --hex '55 48 89 e5 eb 01 90 c3' +1",
-				"kprobelab explain --asm loop.s loop+0x4",
-				"kprobelab explain --walk - vfs_read+0x57",
-				"kprobelab explain --json - gcd+5 | jq .reasons",
-				"kprobelab explain --profile 6.12 /lib/x86_64-linux-gnu/libc.so.6 puts+0x4",
-				"kprobelab explain --watch jiffies+1:8:w /boot/vmlinuz-6.1.0-18-amd64",
-				"kprobelab explain --reasons",
-			),
+		Name:        "explain",
+		Usage:       "tell all about a probe at one address: may it be there, how it runs, is it optimized, and why not",
+		ArgsUsage:   "[IMAGE] SYM[+OFF]|ADDR",
+		Description: described("explain"),
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "asm", Usage: "explain code of your own: assemble `FILE.s` (needs gcc or as)"},
 			&cli.StringFlag{Name: "hex", Usage: "explain code of your own: one function of these `BYTES`, in hexadecimal"},

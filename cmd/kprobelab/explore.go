@@ -18,42 +18,12 @@ import (
 	"kprobelab/profile"
 )
 
-const exploreHelp = `SCENARIO is a file (*.poke), or the name of one of the program's own (--list): text, probes on it, and what a few CPUs do: call a function,
-register, unregister, enable or disable a probe, change a switch. It is run in every order of
-the steps that other CPUs can notice, with every fetch of changing text that may be stale as a
-choice, up to --bound switches away from a CPU that could go on. The verdict is ok, or the
-first bad end that was found, with the schedule that leads there (docs/explore.md):
-
-  torn            a CPU executed bytes that were never an instruction
-  int3            an int3 or a single-step that nobody knows
-  wrong-ip        a CPU went where no instruction is
-  result          a function returned something else
-  lost, double    a handler that did not run, or ran too often
-  use-after-free  of a slot, a buffer or a probe
-  deadlock, livelock, text (not restored), bug (of the kernel's), refused, accepted,
-  condition
-
---bug brings a bug of the past back by its number (docs/bugs.md); without a SCENARIO it
-explores the one that goes with the bug. --replay runs a schedule that -o has written, to the byte. --walks tries runs by chance, where
-a scenario is too large for all: what it does not find may still be there.
-The exit code is 1 where the verdict is not ok, or a replay ends otherwise than it says; with
---all, where a scenario has another verdict than it expects.
-
-`
-
 func exploreCommand(t *term) *cli.Command {
 	return &cli.Command{
-		Name:      "explore",
-		Usage:     "run a scenario in every order of its CPUs' steps",
-		ArgsUsage: "[SCENARIO]",
-		Description: exploreHelp + examples(
-			"kprobelab explore optimize-hit",
-			"kprobelab explore --profile 5.8 --bound 3 race.poke",
-			"kprobelab explore --bug 34 -o no34.schedule",
-			"kprobelab explore --replay no34.schedule",
-			"kprobelab explore --list",
-			"kprobelab explore --all --profile 6.12",
-		),
+		Name:        "explore",
+		Usage:       "run a scenario in every order of its CPUs' steps",
+		ArgsUsage:   "[SCENARIO]",
+		Description: described("explore"),
 		Flags: []cli.Flag{
 			rulesOnly(),
 			&cli.StringFlag{Name: "profile", Usage: "the `PROFILE` (default: " + profile.Default + "): " + strings.Join(profile.All(), ", ")},

@@ -42,6 +42,24 @@ func TestEveryCommandHasAGroup(t *testing.T) {
 	require.ElementsMatch(t, have, grouped)
 }
 
+// A file of help is a command's.
+func TestEveryHelpFileIsOfACommand(t *testing.T) {
+	of := map[string]bool{}
+	var walk func(c *cli.Command, name string)
+	walk = func(c *cli.Command, name string) {
+		of[name+".txt"] = true
+		for _, sub := range c.Commands {
+			walk(sub, strings.TrimPrefix(name+"-"+sub.Name, "kprobelab-"))
+		}
+	}
+	walk(newApp(newTerm(&bytes.Buffer{}, &bytes.Buffer{})), "kprobelab")
+	files, err := helpFiles.ReadDir("help")
+	require.NoError(t, err)
+	for _, f := range files {
+		require.True(t, of[f.Name()] || strings.HasSuffix(f.Name(), ".part"), f.Name())
+	}
+}
+
 // The manual page has all flags, and nothing of a text is taken for a command of roff's.
 func TestManualPage(t *testing.T) {
 	var b strings.Builder

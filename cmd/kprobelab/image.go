@@ -127,10 +127,3 @@ func oneOf(c *cli.Command, a, b string) error {
 	}
 	return nil
 }
-
-const imageHelp = `IMAGE is a vmlinux, a vmlinuz, or any x86-64 ELF file; without it, or as "-", it is
-the guest kernel inside the program.`
-
-func examples(lines ...string) string {
-	return fmt.Sprintf("Examples:\n   %s\n", strings.Join(lines, "\n   "))
-}

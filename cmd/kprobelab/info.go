@@ -15,25 +15,10 @@ import (
 
 func infoCommand(t *term) *cli.Command {
 	return &cli.Command{
-		Name:      "info",
-		Usage:     "tell what an image is: its facts with their evidence, tables and sections",
-		ArgsUsage: "[IMAGE]",
-		Description: "The facts choose the kernel behaviour (the profile) that probes follow; --config and\n" +
-			"--profile decide it otherwise. " + imageHelp + "\n\n" +
-			"Of a memory dump (docs/dumps.md) it tells the machine, too: memory, CPUs, uptime, modules, and\n" +
-			"with --tasks or --json the tasks. --dmesg prints what the kernel has logged, as dmesg does.\n\n" +
-			"The image's own functions (can_probe, can_boost, its decoder) are run and asked first: what\n" +
-			"they answer is \"measured\". The answers are kept in the user's cache folder, or in the folder\n" +
-			"KPROBELAB_CACHE names; KPROBELAB_CACHE=off keeps none. What nothing in the image confirms is\n" +
-			"listed last.\n\n" +
-			examples(
-				"kprobelab info",
-				"kprobelab info /boot/vmlinuz-6.1.0-18-amd64",
-				"kprobelab info --config /boot/config-6.1.0-18-amd64 vmlinuz",
-				"kprobelab info --json vmlinux | jq .facts",
-				"kprobelab info --tasks booted.core",
-				"kprobelab info --dmesg booted.core",
-			),
+		Name:        "info",
+		Usage:       "tell what an image is: its facts with their evidence, tables and sections",
+		ArgsUsage:   "[IMAGE]",
+		Description: described("info"),
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object"},
 			&cli.BoolFlag{Name: "tasks", Usage: "of a memory dump, list the tasks instead"},

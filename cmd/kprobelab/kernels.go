@@ -21,26 +21,11 @@ import (
 	"kprobelab/kimage"
 )
 
-// words are the names of a kernel.
-const words = "RELEASE is one as uname -r says it, a series (6.12: the newest of it), a suite\n" +
-	"of Debian's (trixie, bookworm-backports) or newest. The last three are of the\n" +
-	"flavour cloud-amd64, or of the one after a slash: trixie/rt-amd64."
-
 func kernelsCommand(t *term) *cli.Command {
 	return &cli.Command{
-		Name:  "kernels",
-		Usage: "list, fetch, add, boot and carry kernels, without root, apt or dpkg",
-		Description: "Kernels are kept in kprobelab/kernels in the user's cache folder. They are\n" +
-			"fetched from Debian's archive: from the mirror and by the keys of the system's\n" +
-			"apt sources, of debian.sources in kprobelab in the user's folder of\n" +
-			"configurations, or of --mirror and --keyring. The last that there is counts.\n" + words + "\n\n" +
-			examples(
-				"kprobelab kernels list --available",
-				"kprobelab kernels fetch 6.12 trixie-backports",
-				"kprobelab kernels boot 6.12",
-				"kprobelab kernels add kernel-core.rpm kernel-modules.rpm",
-				"kprobelab kernels export 6.12 -o 6.12.kernel",
-			),
+		Name:        "kernels",
+		Usage:       "list, fetch, add, boot and carry kernels, without root, apt or dpkg",
+		Description: described("kernels"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "cache", Usage: "keep all in the folder `DIR`"},
 			&cli.StringFlag{Name: "mirror", Usage: "the address of Debian's archive, `URL`"},
@@ -49,33 +34,27 @@ func kernelsCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "offline", Usage: "fetch nothing"},
 		},
 		Commands: []*cli.Command{
-			kernelsSub(t, "list", "", "print which kernels there are", nil, []cli.Flag{
+			kernelsSub(t, "list", "", "print which kernels there are", "", []cli.Flag{
 				&cli.BoolFlag{Name: "available", Usage: "and which can be fetched"},
 				&cli.BoolFlag{Name: "json", Usage: "one JSON object for each"},
 			}, kernelsList),
-			kernelsSub(t, "fetch", "RELEASE...", "fetch kernels, print their images' paths", nil, []cli.Flag{
+			kernelsSub(t, "fetch", "RELEASE...", "fetch kernels, print their images' paths", "", []cli.Flag{
 				&cli.BoolFlag{Name: "debuginfo", Usage: "with vmlinux and its debugging symbols (0.3 to 1 GB)"},
 				&cli.BoolFlag{Name: "modules", Usage: "with the modules"},
 			}, kernelsFetch),
-			kernelsSub(t, "boot", "RELEASE...", "boot kernels under QEMU, keep and print their dumps", nil, []cli.Flag{
+			kernelsSub(t, "boot", "RELEASE...", "boot kernels under QEMU, keep and print their dumps", "", []cli.Flag{
 				&cli.StringFlag{Name: "memory", Value: "128M", Usage: "how much memory the guest has"},
 				&cli.IntFlag{Name: "cpus", Value: 1, Usage: "how many processors it has"},
 				&cli.StringFlag{Name: "append", Usage: "more `WORDS` for the kernel's command line"},
 				&cli.BoolFlag{Name: "again", Usage: "boot it although there is a dump"},
 			}, kernelsBoot),
-			kernelsSub(t, "add", "FILE [MODULES]", "take a .deb, an .rpm or an image of any vendor", []string{
-				"FILE is a package with a kernel, or an image. A package of modules or of",
-				"debugging symbols belongs to the kernel of its release that is there. MODULES",
-				"is such a package, or a folder of modules.",
-			}, nil, kernelsAdd),
-			kernelsSub(t, "remove", "RELEASE...", "remove kernels", nil, nil, kernelsRemove),
-			kernelsSub(t, "export", "RELEASE", "write a booted kernel into a file", []string{
-				"The file has the dump, the image and the configuration, each with its checksum.",
-			}, []cli.Flag{
+			kernelsSub(t, "add", "FILE [MODULES]", "take a .deb, an .rpm or an image of any vendor", described("kernels add"), nil, kernelsAdd),
+			kernelsSub(t, "remove", "RELEASE...", "remove kernels", "", nil, kernelsRemove),
+			kernelsSub(t, "export", "RELEASE", "write a booted kernel into a file", described("kernels export"), []cli.Flag{
 				&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE`"},
 			}, kernelsExport),
-			kernelsSub(t, "import", "FILE...", "take what export has written; needs no QEMU", nil, nil, kernelsImport),
-			kernelsSub(t, "qemu", "", "print the path of Debian's QEMU, fetched if need be", nil, nil, kernelsQEMU),
+			kernelsSub(t, "import", "FILE...", "take what export has written; needs no QEMU", "", nil, kernelsImport),
+			kernelsSub(t, "qemu", "", "print the path of Debian's QEMU, fetched if need be", "", nil, kernelsQEMU),
 		},
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if c.Args().Present() {
@@ -87,9 +66,9 @@ func kernelsCommand(t *term) *cli.Command {
 }
 
 // kernelsSub is a command that works on the user's kernels, and ends with an interrupt.
-func kernelsSub(t *term, name, args, usage string, text []string, flags []cli.Flag, do func(context.Context, *term, *cli.Command, *kernels.Store) error) *cli.Command {
+func kernelsSub(t *term, name, args, usage, description string, flags []cli.Flag, do func(context.Context, *term, *cli.Command, *kernels.Store) error) *cli.Command {
 	return &cli.Command{
-		Name: name, Usage: usage, ArgsUsage: args, Description: strings.Join(text, "\n"), Flags: flags,
+		Name: name, Usage: usage, ArgsUsage: args, Description: description, Flags: flags,
 		Action: func(ctx context.Context, c *cli.Command) error {
 			ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 			defer stop()

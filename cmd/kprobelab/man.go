@@ -11,11 +11,10 @@ import (
 
 func manCommand(t *term) *cli.Command {
 	return &cli.Command{
-		Name:      "man",
-		Usage:     "print the manual page",
-		ArgsUsage: " ",
-		Description: "The page has what the help of all commands has, in the form that man reads.\n\n" +
-			examples("kprobelab man | man -l -", "kprobelab man > ~/.local/share/man/man1/kprobelab.1"),
+		Name:        "man",
+		Usage:       "print the manual page",
+		ArgsUsage:   " ",
+		Description: described("man"),
 		Action: func(_ context.Context, c *cli.Command) error {
 			if err := atMost(c, 0); err != nil {
 				return err

@@ -11,32 +11,6 @@ import (
 	"kprobelab/watch"
 )
 
-const mountHelp = `Mounts the tracing files of a machine that runs IMAGE at DIR, an empty directory, with
-FUSE: what /sys/kernel/tracing is on a real machine. It stays until DIR is unmounted, or
-until it gets an interrupt (Ctrl-C) or SIGTERM; users of the mount get errors then, and
-nothing waits.
-
-DIR cannot be where the real kernel's files belong (/sys/kernel/tracing, /sys/kernel/debug,
-/tracing, /trace): trace-cmd and perf, as root, would mount these over ours. The checkout's
-scripts/with-tracefs.sh DIR COMMAND runs trace-cmd on our files (docs/tracing.md).
-
-Root mounts by itself. An ordinary user needs fusermount3 (Debian's package fuse3).
-
-On the dump of a booted kernel (kprobelab boot) the files are that kernel's own: each use of one is
-a system call of its init. Things happen there by kprobelab/call.
-
-Over the guest kernel inside the program, what is done with the files happens in the guest
-too: its sys_open, vfs_open, vfs_read, vfs_write run, and kernel_clone for every process
-that comes to the mount for the first time, so that probes on them fire. Beside the
-kernel's own files there are
-   kprobelab/call      echo 'snprintf(buf[64], 64, "%d", 42)' here calls it; cat shows
-                       what the last calls returned
-   kprobelab/kallsyms  the guest's symbols, as /proc/kallsyms has them
-   kprobelab/version   the guest's banner, as /proc/version has it
-   kprobelab/root      the guest's /dev/null and /tmp: what is done there happens in it too
-
-`
-
 // mounting is what the command line asks for.
 type mounting struct {
 	cpus    int
@@ -53,18 +27,10 @@ type mounting struct {
 func mountCommand(t *term) *cli.Command {
 	p := &mounting{}
 	return &cli.Command{
-		Name:      "mount",
-		Usage:     "mount the tracing files (kprobe_events, trace_pipe, …) at a directory",
-		ArgsUsage: "DIR [IMAGE]",
-		Description: mountHelp + imageHelp + "\n\n" + examples(
-			"mkdir t; kprobelab mount t &",
-			"echo 'p:myprobe snprintf size=%si fmt=+0(%dx):string' > t/kprobe_events",
-			"echo 1 > t/events/kprobes/myprobe/enable",
-			"echo 'snprintf(buf[64], 64, \"%s has %d\", \"abc\", 42)' > t/kprobelab/call",
-			"cat t/trace",
-			"umount t",
-			"kprobelab mount --watch last_pid t",
-		) + "\n" + exitHelp,
+		Name:        "mount",
+		Usage:       "mount the tracing files (kprobe_events, trace_pipe, …) at a directory",
+		ArgsUsage:   "DIR [IMAGE]",
+		Description: described("mount"),
 		Flags: append([]cli.Flag{
 			&cli.IntFlag{Name: "cpus", Value: 2, Destination: &p.cpus, Usage: "number of `CPUS`"},
 			&cli.Int64Flag{Name: "seed", Destination: &p.seed, Usage: "`SEED` of the scheduler's choices"},

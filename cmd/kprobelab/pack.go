@@ -18,31 +18,10 @@ import (
 
 func packCommand(t *term) *cli.Command {
 	return &cli.Command{
-		Name:      "pack",
-		Usage:     "keep what check asks of kernels in small files, for check --archive",
-		ArgsUsage: "IMAGE... (with --list, RELEASE...)",
-		Description: "Every point of each image is answered, and the answers are written to one file in the\n" +
-			"folder of -o, which is made where it is missing: RELEASE.BUILDID.kpack, about 2 MB. check\n" +
-			"--archive DIR reads these files in place of images, says the same, and needs a tenth of\n" +
-			"a second for a kernel. With --entries they are about 500 kB. A module that --module names is\n" +
-			"packed as a loaded one. --package DIR adds the modules of the kernel's package, unloaded: a\n" +
-			"probe whose symbol only they have is answered as if its module were loaded, and says so.\n" +
-			"Every image is a job of its own: several packs can write to one folder. With --keep an\n" +
-			"image whose file is there is left out, so that a pack that was stopped goes on.\n" +
-			"--list reads no image: it checks the files that are in the folder, all or those of the named\n" +
-			"releases ('6.1.*' is a pattern), and prints which kernel each is of.\n" +
-			"--shrink reads none either: it writes the files of kernels that are alike as differences from\n" +
-			"one of them, some 200 kB each, which need that one beside them. --whole undoes it.\n" +
-			imageHelp + "\n\n" +
-			examples(
-				"kprobelab pack -o kernels /boot/vmlinuz-*",
-				"kprobelab pack -o kernels --keep vmlinuz-6.1 vmlinuz-6.12",
-				"kprobelab pack -o kernels --module kvm.ko --module kvm-intel.ko vmlinuz",
-				"kprobelab pack -o kernels --package /lib/modules/$(uname -r) /boot/vmlinuz-$(uname -r)",
-				"kprobelab pack -o kernels --list",
-				"kprobelab pack -o kernels --shrink",
-				"ls vmlinuz-* | xargs -P 4 -n 1 kprobelab pack -o kernels",
-			),
+		Name:        "pack",
+		Usage:       "keep what check asks of kernels in small files, for check --archive",
+		ArgsUsage:   "IMAGE... (with --list, RELEASE...)",
+		Description: described("pack"),
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the files into the folder `DIR`"},
 			&cli.BoolFlag{Name: "entries", Usage: "only what probes at functions' entries without arguments ask for: a quarter of the size"},

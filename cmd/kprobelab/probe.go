@@ -19,28 +19,10 @@ import (
 
 func probeCommand(t *term) *cli.Command {
 	return &cli.Command{
-		Name:      "probe",
-		Usage:     "say in the words of the source what a probe can see: variables, lines, definitions",
-		ArgsUsage: "[IMAGE]",
-		Description: "IMAGE has debugging information (DWARF): a vmlinux, a module, an object of your own; or\n" +
-			"--debuginfo names the file that has it, such as a vmlinux of Debian's linux-image-*-dbg. Of an image\n" +
-			"without, its BTF tells of functions' parameters at their entry.\n\n" +
-			"-V lists the variables that can be read at a place and where they are, -L the lines that can be\n" +
-			"probed, -D prints the definitions for kprobe_events, as perf probe -D does: one for each place of\n" +
-			"a function that is inlined. Of a program or a library they are for uprobe_events (perf probe -x). --calls says which calls of a function a probe on it sees.\n\n" +
-			"A place is FUNC[@FILE][+OFF|:LINE|%return] or FILE:LINE, LINE counted from FUNC's own; FILE is the\n" +
-			"end of a path. An argument of -D is [NAME=]VAR[->FIELD|.FIELD|[N]]...[:TYPE][@user], $params or\n" +
-			"$vars, or one of kprobe_events (%di, $retval, @SYMBOL). TYPE is s, u, x, string, ustring, or a type of\n" +
-			"kprobe_events.\n\n" +
-			examples(
-				"kprobelab probe vmlinux -V vfs_read",
-				"kprobelab probe vmlinux -D 'vfs_read count file->f_path.dentry->d_inode->i_ino'",
-				"kprobelab probe --debuginfo vmlinux.debug /boot/vmlinuz -D 'do_sys_openat2 filename:ustring'",
-				"kprobelab probe vmlinux -L vfs_read --source linux-6.1",
-				"kprobelab probe vmlinux --calls vfs_open",
-				"kprobelab probe driver.ko -D 'driver_open:3 $vars'",
-				"kprobelab probe ./prog -D 'parse count'",
-			),
+		Name:        "probe",
+		Usage:       "say in the words of the source what a probe can see: variables, lines, definitions",
+		ArgsUsage:   "[IMAGE]",
+		Description: described("probe"),
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "vars", Aliases: []string{"V"}, Usage: "list the variables at `PLACE` (repeatable)"},
 			&cli.StringSliceFlag{Name: "line", Aliases: []string{"L"}, Usage: "list the lines of `FUNC|FILE[:A[-B|+N]]` that can be probed (repeatable)"},

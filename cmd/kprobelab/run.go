@@ -18,102 +18,13 @@ import (
 	"kprobelab/run"
 )
 
-const runHelp = `Plants the probes, makes the calls in order, and takes the probes away. Every hit is
-printed as the kernel's own sample modules print it (samples/kprobes), then every call
-with what it returned and the buffers it filled, then every probe's counters.
-
-A call is name(arg, ...), where an argument is an integer (42, -1, 0x2a, 'a'), a "string",
-buf[N] (a buffer of N zero bytes, printed after the call), {01 ff} (a buffer with these
-bytes), &symbol+off or constants of system calls (O_RDWR|O_CREAT). Where the image has BTF
-the arguments are checked by it. On the dump of a booted kernel a name that is no function's
-is a system call's, openat(AT_FDCWD, "/etc/hostname", 0): it is made by the task that the dump stopped in,
-through the kernel's own entry, with its buffers in user memory. sys:mount(…) is one although
-there is a function of the name, too.
-
-With --json every line is an object with an "event": planted, refused, pre, post, return,
-watch, step, log, call, failed, unregistered, counters. Probes have "kind" and "probe", hits
-"addr", "cpu", "task", "time_ns" and "regs", calls "call", "value", "result" and "buffers".
-Addresses and registers are strings.
-
---watch sets a watchpoint: LEN bytes (1, 2, 4 or 8; 4) whose reads, writes or both (rw) are printed
-as perf script prints them, with what they held before and after, or an instruction to be executed (x).
-The ip of an access is the next instruction's (docs/watch.md). With --json the event is watch.
-With --program, and with uprobes of a program, a symbol is the program's. There can be as many as one likes, anywhere. With --registers they take the debug registers: a fifth is
-refused (ENOSPC), and so is an unaligned address, r alone, code on the kprobes blacklist (EINVAL).
-
-With -e events are defined in the language of kprobe_events and enabled, and at the end
-the file trace is printed as the kernel prints it (with --json, a line an object). An event
-may be said in the words of the source, too, as for kprobelab probe -D: 'vfs_read count'. It needs
-debugging information (DWARF) in the image, its modules or --debuginfo FILE; of a function's
-parameters the image's BTF knows as much.
-
---tracefs writes to the files of tracing (docs/tracing.md) once the events are defined, before
-they are enabled: trace_options=stacktrace, 'events/kprobes/NAME/filter=count > 10',
-events/kprobes/NAME/trigger=stacktrace:3.
-
---as PID or --as NAME makes the calls as another task of the booted kernel (kprobelab info --tasks
-lists them), on its stack, with its memory and files: it is woken, and its way out of the
-scheduler is followed. A task of the kernel's own can call functions, not make system calls.
-
-With --task several sequences of calls run at once, interleaved on the CPUs by a
-scheduler that repeats: the same --seed is the same run. Calls of a few instructions overlap only
-where --slice lets it switch that soon.
-
-On the dump of a booted kernel (kprobelab boot) --exec runs a program of its files, from its
-execve to its exit, with what it prints and its exit code; calls and programs come in the
-order of the command line. With --json there are the events output (of "kind" stdout or
-stderr) and exited.
-
-Once the probes are planted, the kernel's jump optimizer is let run until it has nothing
-left to do: a probe that allows it (one without a post handler, --no-post) is then a jump to
-its detour buffer, not an int3. Such a probe cannot send the CPU elsewhere: the ip that its
-handler sets is ignored, and so is what it returns. A line says which these are. With
---no-settle it waits in the optimizer's queue, until the optimizer's own timer lets it run: five jiffies of
-virtual time after the probe was planted, between two calls or when the scheduler changes tasks.
-
-A probe that the kernel accepts and that then does harm (kprobelab hazards lists what can) is
-planted as the kernel would, with a warning on standard error.
-
-`
-
-const runUserHelp = `With --uprobe, --uretprobe, a definition of -e with FILE:OFFSET or in the words of the source, or --program, IMAGE is a program,
-and what follows it its arguments (after -- where they begin with a dash). It runs without a kernel,
-in a sandbox (docs/uprobes.md): it reads the file of --stdin and those of --file, and writes to
-standard output and error; its interpreter and libraries are such files, too. The hits are printed at the
-end, as the kernel prints the file trace. --profile says which kernel's uprobes they are.
-Definitions of dynamic_events that begin with f, t, e or s are a booted kernel's own, too, and need its dump.
-With --exec or --call, IMAGE is the dump of a booted kernel, FILE one of its files, and the definitions go to that
-kernel's own uprobe_events: its own code plants the probes in its processes, and its own file trace is printed.
-
-`
-
 func runCommand(t *term) *cli.Command {
 	p := &plan{}
 	return &cli.Command{
-		Name:      "run",
-		Usage:     "plant kprobes and kretprobes, call kernel functions, watch the handlers run",
-		ArgsUsage: "[IMAGE | PROGRAM [ARGS]]",
-		Description: runHelp + runUserHelp + imageHelp + "\n\n" + examples(
-			"kprobelab run --kprobe vfs_read --kretprobe vfs_read \\",
-			"   --call 'sys_open(\"/etc/hostname\", 0, 0)' --call 'sys_read(3, buf[16], 16)'",
-			"kprobelab run /boot/vmlinuz --kprobe snprintf \\",
-			"   --call 'snprintf(buf[64], 64, \"%s has %d things\", \"abc\", 42)'",
-			"kprobelab run --steps --kprobe gcd+0x5 --call 'gcd(12, 18)'",
-			"kprobelab run --steps --no-post --kprobe gcd+0x5 --call 'gcd(12, 18)'",
-			"kprobelab run --module ./my.ko --kretprobe my_func:4 --call 'my_func(1)'",
-			"kprobelab run -e 'p:in snprintf size=%si fmt=+0(%dx):string' -e 'r:out snprintf n=$retval:s32' \\",
-			"   --call 'snprintf(buf[64], 64, \"%d things\", 42)'",
-			"kprobelab run --cpus 2 --seed 7 --kprobe spin --task 'spin(10)' --task 'spin(20)'",
-			"kprobelab run --cpus 2 --slice 1 --kretprobe gcd --task 'gcd(12, 18)' --task 'gcd(9, 6)'",
-			"kprobelab run kernel.core --kretprobe vfs_read --exec '/bin/busybox cat /etc/hostname'",
-			"kprobelab run --uprobe ./prog:main+4 --uretprobe ./prog:parse ./prog FILE --file FILE",
-			"kprobelab run --uprobe ./prog:parse --uprobe-pid 101 --stats ./prog",
-			"kprobelab run -e 'p:uprobes/in /bin/prog:0x1136 n=%di:s32 name=+0(%si):string' /bin/prog",
-			"kprobelab run kernel.core --uprobe /bin/prog:main --exec '/bin/prog ARGS'",
-			"kprobelab run --watch last_pid:4:rw --call 'sys_fork()'",
-			"kprobelab run --registers --watch last_pid:4:w --watch kernel_clone:x --call 'sys_fork()'",
-			"kprobelab run --json --kprobe gcd --call 'gcd(12, 18)' | jq 'select(.event == \"pre\")'",
-		) + "\n" + exitHelp + "\n" + exitOfExec,
+		Name:        "run",
+		Usage:       "plant kprobes and kretprobes, call kernel functions, watch the handlers run",
+		ArgsUsage:   "[IMAGE | PROGRAM [ARGS]]",
+		Description: described("run"),
 		Flags: append([]cli.Flag{
 			&cli.GenericFlag{Name: "kprobe", Value: &probeFlag{plan: p, parse: run.Kprobe},
 				Usage: "probe the instruction at `SYM[+OFF]` or 0xADDR (repeatable)"},

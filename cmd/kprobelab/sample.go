@@ -12,24 +12,9 @@ import (
 	"kprobelab/profile"
 )
 
-const sampleHelp = `Loads one of the kernel's sample modules into the guest kernel, lets some tasks run there,
-and unloads it. What is printed is what the module writes to the kernel's log (dmesg), in
-the words of the release that --profile names. Addresses are the guest kernel's.
-
-`
-
-const sampleJSONHelp = `With --json every line is an object with an "event": planted, pre, post, fault, return,
-log, times, unregistered, missed, counters, or refused. "detail" is the line of the log,
-"comm" the name of the task; the rest is as in run --json.
-
-The same --seed is the same run, to the nanosecond.
-
-`
-
 // sampleSpec is what a subcommand has of its own.
 type sampleSpec struct {
-	name, usage, help string
-	examples          []string
+	name, usage string
 	// kernel is the default profile, "" the guest kernel's.
 	kernel string
 	cpus   int
@@ -46,69 +31,36 @@ type sampleSpec struct {
 var sampleSpecs = []sampleSpec{
 	{
 		name: "kprobe", usage: "kprobe_example: a kprobe on the function that makes tasks",
-		help: `The kernel's samples/kprobes/kprobe_example.c: a pre and a post handler on kernel_clone
-(_do_fork to 5.9, do_fork in 2.6.18), each of which prints the address and the flags. bash
-opens a file, reads it and forks, --calls times; kthreadd forks once.`,
-		examples: []string{
-			"kprobelab sample kprobe", "kprobelab sample kprobe --profile 4.4",
-			"kprobelab sample kprobe --symbol do_sys_open --tasks 3 --cpus 2",
-		},
 		cpus: 1, symbol: "symbol", tasks: 1, calls: 2,
 	},
 	{
 		name: "kretprobe", usage: "kretprobe_example: what the function returned, and how long it took",
-		help: `The kernel's samples/kprobes/kretprobe_example.c: the entry handler stores the time in the
-instance and leaves kernel threads out, so kthreadd's fork is not seen; the handler prints
-the result and the time. 2.6.18 has no entry handlers: nobody is left out there, and there
-is no time. With a small pool and many tasks, calls are missed.`,
-		examples: []string{
-			"kprobelab sample kretprobe", "kprobelab sample kretprobe --func vfs_read --profile 5.10",
-			"kprobelab sample kretprobe --func do_sys_open --maxactive 1 --tasks 8 --cpus 2",
-		},
 		cpus: 1, symbol: "func", maxActive: 20, tasks: 1, calls: 2,
 	},
 	{
 		name: "jprobe", usage: "jprobe_example (to 4.14): the function's arguments",
-		help: `The kernel's samples/kprobes/jprobe_example.c: a handler with the probed function's own
-signature prints its arguments. It is a function of the guest, entered on the probed one's
-registers and stack. Jprobes were taken out of the kernel: of the profiles 2.6.18 and 4.4
-have them, and the others refuse, as their register_jprobe did.`,
-		examples: []string{"kprobelab sample jprobe", "kprobelab sample jprobe --profile 6.1"},
-		kernel:   "4.4", cpus: 1, tasks: 1, calls: 2,
+		kernel: "4.4", cpus: 1, tasks: 1, calls: 2,
 	},
 }
 
 var articleSpecs = []sampleSpec{
 	{
 		name: "kprobe", usage: "who calls schedule(), and how often",
-		help: `A kprobe on schedule() prints who runs on which CPU before the function's first instruction
-and after it (not after the scheduling). At the end it says how often in how much virtual
-time. Each task calls schedule() --calls times and sleeps in between.`,
-		examples: []string{"kprobelab sample article kprobe", "kprobelab sample article kprobe --tasks 6 --calls 10 --seed 2"},
-		kernel:   "2.6.18", cpus: 2, seed: 1, tasks: 4, calls: 3,
+		kernel: "2.6.18", cpus: 2, seed: 1, tasks: 4, calls: 3,
 	},
 	{
 		name: "jprobe", usage: "sys_open's arguments",
-		help: `A jprobe on sys_open prints who opens what, while cat shows a file, and rmmod unloads the
-module. 2.6.18 and 4.4 have jprobes.`,
-		examples: []string{"kprobelab sample article jprobe", "kprobelab sample article jprobe --tasks 2"},
-		kernel:   "2.6.18", cpus: 2, tasks: 1, calls: 8,
+		kernel: "2.6.18", cpus: 2, tasks: 1, calls: 8,
 	},
 	{
 		name: "kretprobe", usage: "sys_open's negative results, with a pool of one",
-		help: `A kretprobe on sys_open prints results below 0. Its pool has one instance, and many tasks
-open files on two CPUs: a call that begins while another is tracked is missed, and counted.`,
-		examples: []string{
-			"kprobelab sample article kretprobe", "kprobelab sample article kretprobe --maxactive 8",
-			"kprobelab sample article kretprobe --cpus 1 --tasks 1",
-		},
 		kernel: "2.6.18", cpus: 2, seed: 1, maxActive: 1, tasks: 8, calls: 4,
 	},
 }
 
 func sampleCommand(t *term) *cli.Command {
-	group := func(name, usage, help string, specs []sampleSpec, prefix string, more ...*cli.Command) *cli.Command {
-		c := &cli.Command{Name: name, Usage: usage, Description: help, Action: group}
+	group := func(name, usage, page string, specs []sampleSpec, prefix string, more ...*cli.Command) *cli.Command {
+		c := &cli.Command{Name: name, Usage: usage, Description: described(page), Action: group}
 		for _, s := range specs {
 			c.Commands = append(c.Commands, s.command(t, prefix+s.name))
 		}
@@ -116,13 +68,9 @@ func sampleCommand(t *term) *cli.Command {
 		return c
 	}
 	article := group("article", "the three modules of the article of 2007, on Linux 2.6.18",
-		"The modules of a much-read article of 2007 on kprobes, as they ran on Linux 2.6.18.\n\n"+
-			examples("kprobelab sample article kprobe", "kprobelab sample article jprobe", "kprobelab sample article kretprobe"),
-		articleSpecs, "article ")
+		"sample article", articleSpecs, "article ")
 	return group("sample", "run the kernel's sample modules, with their output",
-		sampleHelp+examples("kprobelab sample kprobe", "kprobelab sample kretprobe --profile 5.10",
-			"kprobelab sample jprobe", "kprobelab sample article kretprobe"),
-		sampleSpecs, "", article)
+		"sample", sampleSpecs, "", article)
 }
 
 // group is a command that only has commands.
@@ -166,7 +114,7 @@ func (s sampleSpec) command(t *term, name string) *cli.Command {
 	}
 	return &cli.Command{
 		Name: s.name, Usage: s.usage, Flags: append(flags, engineFlag()),
-		Description: s.help + "\n\n" + sampleJSONHelp + examples(s.examples...) + "\n" + exitHelp,
+		Description: described("sample " + name),
 		Action:      func(_ context.Context, c *cli.Command) error { return r.run(t, c) },
 	}
 }

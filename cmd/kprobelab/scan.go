@@ -16,26 +16,10 @@ import (
 
 func scanCommand(t *term) *cli.Command {
 	return &cli.Command{
-		Name:      "scan",
-		Usage:     "ask of every instruction, or of listed points, what registering a kprobe would answer and whether it is optimized",
-		ArgsUsage: "[IMAGE [SYM-GLOB...]]",
-		Description: "The points are every instruction of the functions whose names match, or those that\n" +
-			"--points lists: a symbol or an address (hexadecimal), with +OFFSET or not, in the first\n" +
-			"column of each line. The answer is the kernel's errno (0: accepted), how the probe would\n" +
-			"run, whether it would be jump-optimized, and the first rule that refuses one or the other;\n" +
-			"without --tsv or --json, totals by rule. explain tells all reasons of one point.\n" +
-			imageHelp + "\n\n" +
-			examples(
-				"kprobelab scan",
-				"kprobelab scan --tsv - vfs_read 'demo_*'",
-				"kprobelab scan --entries --json /boot/vmlinuz-6.1.0-18-amd64 | jq 'select(.errno != 0)'",
-				"kprobelab scan --points points.txt --tsv --live-text live.elf.zst vmlinuz",
-				"echo vfs_read+0x4 | kprobelab scan --points - --tsv",
-				"kprobelab scan --own --tsv vmlinuz 'vfs_*'      # the image decides, without a boot",
-				"kprobelab scan --decoder both vmlinuz       # the tables against x86asm",
-				"kprobelab scan --decoder x86asm --bare vmlinuz",
-				"kprobelab scan --diff vmlinuz-6.1 vmlinuz-6.12   # images, dumps, or outputs of scan --json",
-			),
+		Name:        "scan",
+		Usage:       "ask of every instruction, or of listed points, what registering a kprobe would answer and whether it is optimized",
+		ArgsUsage:   "[IMAGE [SYM-GLOB...]]",
+		Description: described("scan"),
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "points", Usage: "ask of the points in `FILE`, plain or gzip; - is standard input"},
 			&cli.BoolFlag{Name: "entries", Usage: "only the functions' entries"},

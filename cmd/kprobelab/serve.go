@@ -18,14 +18,10 @@ const pageFile = "kprobelab.html"
 
 func serveCommand(t *term) *cli.Command {
 	return &cli.Command{
-		Name:      "serve",
-		Usage:     "serve the page to learn on to this computer's browser",
-		ArgsUsage: "[IMAGE...]",
-		Description: "The page asks and shows what this program does, in a browser, without this program: `make page`\n" +
-			"writes it as one file, " + pageFile + ", which a browser also opens from disk. serve offers it\n" +
-			"at a port of 127.0.0.1, with the images to choose from, and nothing else of the disk. It\n" +
-			"goes on until it is interrupted.\n\n" +
-			examples("kprobelab serve", "kprobelab serve --port 8000 /boot/vmlinuz-6.1.0-18-amd64"),
+		Name:        "serve",
+		Usage:       "serve the page to learn on to this computer's browser",
+		ArgsUsage:   "[IMAGE...]",
+		Description: described("serve"),
 		Flags: []cli.Flag{
 			kernelFlag(),
 			&cli.IntFlag{Name: "port", Usage: "listen at this `PORT` (default: one that is free)"},

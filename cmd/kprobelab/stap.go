@@ -16,24 +16,6 @@ import (
 	"kprobelab/script"
 )
 
-const stapHelp = `Runs a script of SystemTap's language: its probes are kprobes and kretprobes of this program,
-planted in the image that -r names (the guest kernel inside the program without it), its timers
-tick in virtual time.
-
-Something has to happen on the image: --call calls a function or, on the dump of a booted kernel
-(kprobelab boot), makes a system call; -c runs a program of the dump's files, as stap's -c does.
-The script ends when that has ended, or when it calls exit(). Without either, virtual time passes
-until a timer has called exit(), for --for at most.
-
-A program that is there has the verdicts and messages of stap 4.8; docs/stap.md lists what is
-not there, and what each function of the library does. $variables need debugging information
-(--debuginfo FILE); of a function's parameters and its result the image's BTF knows as much.
-
-`
-
-const stapExit = `Exit codes: 0 done; 1 the script is wrong, or ended with an error, or the program of -c did not
-end with 0; 2 wrong use; 3 a file cannot be read; 4 this build has no engine; 5 the engine failed.`
-
 // stapRun is what the command line asks for.
 type stapRun struct {
 	scriptRun
@@ -43,17 +25,10 @@ type stapRun struct {
 func stapCommand(t *term) *cli.Command {
 	r := &stapRun{}
 	return &cli.Command{
-		Name:      "stap",
-		Usage:     "run a SystemTap script on an image or a booted kernel's dump",
-		ArgsUsage: "SCRIPT.stp|-|-e SCRIPT [ARGS]",
-		Description: stapHelp + examples(
-			"kprobelab stap hello-world.stp",
-			"kprobelab stap -e 'probe kernel.function(\"vfs_read\") { println(pp()) }' --call 'sys_open(\"/etc/hostname\", 0, 0)' --call 'sys_read(3, buf[8], 8)'",
-			"kprobelab stap -r kernel.core -c '/bin/busybox cat /etc/hostname' strace-open.stp",
-			"kprobelab stap -r kernel.core --stats -c /bin/calls -e 'global calls probe syscall.* { calls[name]++ }'",
-			"kprobelab stap -r vmlinux -L 'kernel.function(\"vfs_*\")'",
-			"kprobelab stap -p1 script.stp",
-		) + "\n" + stapExit,
+		Name:        "stap",
+		Usage:       "run a SystemTap script on an image or a booted kernel's dump",
+		ArgsUsage:   "SCRIPT.stp|-|-e SCRIPT [ARGS]",
+		Description: described("stap"),
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "script", Aliases: []string{"e"}, Usage: "the `SCRIPT` itself, not a file's name"},
 			&cli.StringFlag{Name: "release", Aliases: []string{"r"}, Usage: "run on this `IMAGE` or dump (default: the guest kernel)"},

@@ -10,17 +10,10 @@ import (
 
 func symbolsCommand(t *term) *cli.Command {
 	return &cli.Command{
-		Name:      "symbols",
-		Usage:     "list an image's symbols as /proc/kallsyms does",
-		ArgsUsage: "[IMAGE [GLOB]]",
-		Description: "One line a symbol: address, type, name, and its module in brackets. GLOB is a shell\n" +
-			"pattern for the name. " + imageHelp + "\n\n" +
-			examples(
-				"kprobelab symbols - 'vfs_*'",
-				"kprobelab symbols /boot/vmlinuz-6.1.0-18-amd64 '*printf'",
-				"kprobelab symbols --module demo.ko - 'demo_*'",
-				"kprobelab symbols --json vmlinux | jq 'select(.size > 4096)'",
-			),
+		Name:        "symbols",
+		Usage:       "list an image's symbols as /proc/kallsyms does",
+		ArgsUsage:   "[IMAGE [GLOB]]",
+		Description: described("symbols"),
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object a line: addr, size, type, name, module"},
 			&cli.BoolFlag{Name: "tsv", Usage: "tab-separated, with a header: addr, size, type, name, module"},
