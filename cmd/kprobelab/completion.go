@@ -239,109 +239,98 @@ func (r *completion) scenarios(prefix string) {
 	}
 }
 
+// choice is a value of a flag, and what it means.
+type choice struct{ value, what string }
+
+// choices are the values of flags that have a list of them; a nil list is for files.
+var choices = map[string]func() []choice{
+	"profile": func() (list []choice) {
+		for _, m := range profile.Models() {
+			list = append(list, choice{m.Name, m.Describes})
+		}
+		return list
+	},
+	"bug": func() (list []choice) {
+		for _, b := range explore.Switches() {
+			list = append(list, choice{b.ID, b.Title})
+		}
+		return list
+	},
+	"with": func() []choice {
+		list := plainChoices(compare.Names)
+		for _, name := range profile.All() {
+			list = append(list, choice{"kernel:" + name, "the kernel's own decoder of " + name})
+		}
+		return list
+	},
+	"path": func() (list []choice) {
+		for _, p := range bench.Paths() {
+			list = append(list, choice{p.Name, p.Describes})
+		}
+		return list
+	},
+	"decoder": func() (list []choice) {
+		for _, d := range decoders {
+			list = append(list, choice{d.name, d.what})
+		}
+		return list
+	},
+	"allow": func() (list []choice) {
+		for _, h := range hazard.All() {
+			list = append(list, choice{string(h.ID), h.Sentence})
+		}
+		return list
+	},
+	"hardware":    func() []choice { return plainChoices(bench.HardwareNames()) },
+	"cpu":         func() []choice { return plainChoices(append(kimage.CPUModels(), kimage.HostCPU)) },
+	"engine":      func() []choice { return plainChoices(engine.Names()) },
+	"format":      func() []choice { return plainChoices(checkFormats) },
+	"boot/format": func() []choice { return plainChoices([]string{string(boot.Zstd), string(boot.ELF)}) },
+	"boot/cpu":    func() []choice { return plainChoices(kimage.CPUModels()) },
+}
+
+func plainChoices(names []string) (list []choice) {
+	for _, name := range names {
+		list = append(list, choice{name, ""})
+	}
+	return list
+}
+
+// ofFiles are the flags whose value is a file.
+var ofFiles = []string{
+	"append", "archive", "asm", "config", "hardware", "image", "kernel", "live-text", "module", "out", "output", "perfetto", "plot", "points", "replay", "svg", "symbols",
+	"boot/file", "boot/stdin", "boot/tracing", "boot/trace-output", "boot/qemu",
+}
+
 // value completes the value of a flag.
 func (r *completion) value(cmd *cli.Command, flag, typed string) {
-	if cmd.Name == "boot" {
-		r.bootValue(flag, typed)
-		return
-	}
 	switch flag {
 	case "kprobe", "kretprobe", "symbol", "func":
 		r.symbols(typed, "", "", isFunction)
 	case "watch":
 		r.symbols(typed, "", "", func(kimage.Symbol) bool { return true })
-	case "call", "task":
+	case "call":
 		r.call(typed)
-	case "profile":
-		for _, name := range profile.All() {
-			if p, _ := profile.Named(name); strings.HasPrefix(name, typed) {
-				r.offer(name, p.Describes)
-			}
-		}
-	case "bug":
-		for _, b := range explore.Switches() {
-			if strings.HasPrefix(b.ID, typed) {
-				r.offer(b.ID, b.Title)
-			}
-		}
-	case "with":
-		for _, name := range compare.Names {
-			if strings.HasPrefix(name, typed) {
-				r.offer(name, "")
-			}
-		}
-		for _, name := range profile.All() {
-			if strings.HasPrefix("kernel:"+name, typed) {
-				r.offer("kernel:"+name, "the kernel's own decoder of "+name)
-			}
-		}
-	case "path":
-		for _, p := range bench.Paths() {
-			if strings.HasPrefix(p.Name, typed) {
-				r.offer(p.Name, p.Describes)
-			}
-		}
-	case "hardware":
-		for _, name := range bench.HardwareNames() {
-			if strings.HasPrefix(name, typed) {
-				r.offer(name, "")
-			}
-		}
-		r.files()
-	case "decoder":
-		for _, d := range decoders {
-			if strings.HasPrefix(d.name, typed) {
-				r.offer(d.name, d.what)
-			}
-		}
-	case "cpu":
-		for _, name := range append(kimage.CPUModels(), kimage.HostCPU) {
-			if strings.HasPrefix(strings.ToLower(name), strings.ToLower(typed)) {
-				r.offer(name, "")
-			}
-		}
-	case "engine":
-		for _, name := range engine.Names() {
-			if strings.HasPrefix(name, typed) {
-				r.offer(name, "")
-			}
-		}
-	case "allow":
-		for _, h := range hazard.All() {
-			if strings.HasPrefix(string(h.ID), strings.ToUpper(typed)) {
-				r.offer(string(h.ID), h.Sentence)
-			}
-		}
-	case "format":
-		for _, name := range checkFormats {
-			if strings.HasPrefix(name, typed) {
-				r.offer(name, "")
-			}
+	case "task":
+		if cmd.Name != "boot" { // there it is a program
+			r.call(typed)
 		}
 	case "kernel":
 		r.releases(typed)
-		r.files()
-	case "append", "archive", "asm", "config", "image", "live-text", "module", "out", "output", "perfetto", "plot", "points", "replay", "svg", "symbols":
-		r.files()
 	}
-}
-
-// bootValue is value for boot, whose flags are about another machine.
-func (r *completion) bootValue(flag, typed string) {
-	switch flag {
-	case "format":
-		for _, f := range []boot.Format{boot.Zstd, boot.ELF} {
-			if strings.HasPrefix(string(f), typed) {
-				r.offer(string(f), "")
+	own := cmd.Name + "/" + flag
+	list, ok := choices[own]
+	if !ok {
+		list, ok = choices[flag]
+	}
+	if ok {
+		for _, c := range list() {
+			if len(typed) <= len(c.value) && strings.EqualFold(c.value[:len(typed)], typed) {
+				r.offer(c.value, c.what)
 			}
 		}
-	case "cpu":
-		for _, name := range kimage.CPUModels() {
-			if strings.HasPrefix(strings.ToLower(name), strings.ToLower(typed)) {
-				r.offer(name, "")
-			}
-		}
-	case "output", "file", "module", "stdin", "tracing", "trace-output", "symbols", "qemu":
+	}
+	if slices.Contains(ofFiles, flag) || slices.Contains(ofFiles, own) {
 		r.files()
 	}
 }
