@@ -85,28 +85,14 @@ func said(most int64) string {
 	return fmt.Sprintf("more than %d MiB", most>>20)
 }
 
-// The source that a probe's lines are shown of has a bound, and so has what is kept of a guest's program for --json.
-func TestSourcesAndOutputsThatAreTooMuch(t *testing.T) {
-	dir := t.TempDir()
-	t.Run("SourceText", func(t *testing.T) {
-		source := filepath.Join(dir, "a.c")
-		for size, read := range map[int64]bool{bounded.SourceText: true, bounded.SourceText + 1: false} {
-			require.NoError(t, os.WriteFile(source, nil, 0o600))
-			require.NoError(t, os.Truncate(source, size))
-			_, b := sourceText("a.c", dir, "")
-			require.Equal(t, read, b != nil, size)
-			_, b = sourceText("a.c", "", filepath.Join(dir, "object"))
-			require.Equal(t, read, b != nil, size)
-		}
-	})
-	t.Run("GuestOutput", func(t *testing.T) {
-		var k kept
-		_, err := k.Write(make([]byte, bounded.GuestOutput))
-		require.NoError(t, err)
-		_, err = k.Write([]byte("x"))
-		require.EqualError(t, err, "the program writes more than 64 MiB")
-		require.Equal(t, bounded.GuestOutput, k.Len())
-	})
+// The output of a guest's program that is kept for --json has a bound.
+func TestOutputThatIsTooMuch(t *testing.T) {
+	var k kept
+	_, err := k.Write(make([]byte, bounded.GuestOutput))
+	require.NoError(t, err)
+	_, err = k.Write([]byte("x"))
+	require.EqualError(t, err, "the program writes more than 64 MiB")
+	require.Equal(t, bounded.GuestOutput, k.Len())
 }
 
 // The object that an assembler makes has a bound.

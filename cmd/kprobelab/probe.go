@@ -64,23 +64,23 @@ func probe(t *term, c *cli.Command) error {
 		return err
 	}
 	for _, v := range c.StringSlice("vars") {
-		if err := probeVars(t, f, v, c.Bool("externs")); err != nil {
+		if err := debuginfo.WriteVariables(t.out, f, v, c.Bool("externs")); err != nil {
 			return sourceError(fmt.Errorf("-V: %w", err))
 		}
 	}
 	for _, l := range c.StringSlice("line") {
-		if err := probeLines(t, f, l, c.String("source")); err != nil {
+		if err := debuginfo.WriteLines(t.out, f, l, c.String("source")); err != nil {
 			return sourceError(fmt.Errorf("-L: %w", err))
 		}
 	}
 	w := &perfprobe.Writer{File: f, Features: features}
 	for _, d := range c.StringSlice("definition") {
-		if err := probeDefinitions(t, w, d); err != nil {
+		if err := debuginfo.WriteDefinitions(t.out, w, d); err != nil {
 			return sourceError(fmt.Errorf("-D: %w", err))
 		}
 	}
 	for _, fn := range c.StringSlice("calls") {
-		if err := probeCalls(t, f, fn); err != nil {
+		if err := debuginfo.WriteCalls(t.out, f, fn); err != nil {
 			return sourceError(fmt.Errorf("--calls: %w", err))
 		}
 	}
@@ -132,62 +132,4 @@ func probeFeatures(c *cli.Command, f *source.File) (perfprobe.Features, error) {
 		return debuginfo.Features(profile.ForRelease(v)), nil
 	}
 	return perfprobe.Features{Hex: true, Immediate: true, Several: true, User: true}, nil
-}
-
-func probeDefinitions(t *term, w *perfprobe.Writer, text string) error {
-	p, err := perfprobe.Parse(text)
-	if err != nil {
-		return err
-	}
-	list, err := w.Define(p)
-	if err != nil {
-		return err
-	}
-	for _, d := range list {
-		fmt.Fprintln(t.out, d.Text())
-	}
-	return nil
-}
-
-func probeVars(t *term, f *source.File, text string, externs bool) error {
-	p, err := perfprobe.ParsePlace(text)
-	if err != nil {
-		return err
-	}
-	n := 0
-	err = f.Places(p.Where, func(at *source.Place) error {
-		if !at.Described() {
-			return fmt.Errorf("%w says what variables %s has; rebuild with -g, or give --debuginfo FILE", source.ErrNone, at.Function)
-		}
-		if n++; n == 1 {
-			fmt.Fprintf(t.out, "Variables at %s\n", text)
-		}
-		fmt.Fprintf(t.out, "\t@<%s+%d>\n", at.Symbol, at.Offset)
-		vars, err := at.Variables()
-		if err != nil {
-			return err
-		}
-		if externs {
-			global, err := at.Globals()
-			if err != nil {
-				return err
-			}
-			vars = append(vars, global...)
-		}
-		for _, v := range vars {
-			where := v.Location.String()
-			if v.Location.Kind == source.Dropped && len(v.Readable) > 0 {
-				where = "dropped here, kept at " + v.Ranges()
-			}
-			fmt.Fprintf(t.out, "\t\t%s\t%s\t%s\n", v.Type, v.Name, where)
-		}
-		if len(vars) == 0 {
-			fmt.Fprintln(t.out, "\t\t(no variables)")
-		}
-		return nil
-	})
-	if err == nil && n == 0 {
-		err = &source.NotFound{What: "the debugging information has no " + p.Where.String()}
-	}
-	return err
 }

@@ -1,18 +1,13 @@
 package main
 
 import (
-	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"slices"
 
 	"github.com/urfave/cli/v3"
 
-	"kprobelab/internal/bounded"
 	"kprobelab/internal/report"
 )
 
@@ -45,12 +40,16 @@ func scanDiff(t *term, c *cli.Command) error {
 
 // scanOf is a scan that a file has, or that is made of an image.
 func scanOf(t *term, c *cli.Command, name string) (*report.ScanFile, error) {
-	written, err := isScan(name)
+	written, err := report.IsScan(name)
 	if err != nil {
 		return nil, err
 	}
 	if written {
-		return readScan(name)
+		f, err := report.OpenScan(name)
+		if p := (*fs.PathError)(nil); err != nil && !errors.As(err, &p) {
+			err = &failure{exitImage, fmt.Errorf("--diff: %w", err)}
+		}
+		return f, err
 	}
 	img, err := openImage(t, c, name)
 	if err != nil {
@@ -63,51 +62,4 @@ func scanOf(t *term, c *cli.Command, name string) (*report.ScanFile, error) {
 	f, err := report.ScanWhole(s)
 	t.progressDone()
 	return f, err
-}
-
-// isScan tells what scan --json has written, plain or gzip, from an image: it begins with a brace.
-// Standard input is none of an image.
-func isScan(name string) (bool, error) {
-	if name == "-" {
-		return true, nil
-	}
-	f, err := bounded.Open(name)
-	if err != nil {
-		var path *fs.PathError
-		if errors.As(err, &path) {
-			return false, err
-		}
-		return false, nil // an image may be what is no plain file
-	}
-	defer f.Close()
-	var head [2]byte
-	n, _ := io.ReadFull(f, head[:])
-	if !bytes.Equal(head[:n], []byte{0x1f, 0x8b}) {
-		return n > 0 && head[0] == '{', nil
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return false, err
-	}
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		return false, nil
-	}
-	n, _ = io.ReadFull(z, head[:1])
-	return n == 1 && head[0] == '{', nil
-}
-
-func readScan(name string) (*report.ScanFile, error) {
-	f := os.Stdin
-	if name != "-" {
-		var err error
-		if f, err = bounded.Open(name); err != nil {
-			return nil, err
-		}
-		defer f.Close()
-	}
-	s, err := report.ReadScan(name, f)
-	if err != nil {
-		return nil, &failure{exitImage, fmt.Errorf("--diff: %w", err)}
-	}
-	return s, nil
 }

@@ -18,7 +18,7 @@ const (
 	// Test: TestFilesThatAreTooLong
 	Readme = 1 << 20
 	// SourceText bounds a file of source text, in bytes.
-	// Test: TestSourcesAndOutputsThatAreTooMuch
+	// Test: TestSourcesThatAreTooLong
 	SourceText = 16 << 20
 	// ProgramFile bounds a file that run --program or --file names, in bytes.
 	// Test: TestFilesThatAreTooLong
@@ -51,7 +51,7 @@ const (
 	// Test: TestFilesOfTheGuestThatAreTooLong
 	GuestFile = 64 << 20
 	// GuestOutput bounds what is kept of the output of a program in a booted guest, in bytes.
-	// Test: TestSourcesAndOutputsThatAreTooMuch
+	// Test: TestOutputThatIsTooMuch
 	GuestOutput = 64 << 20
 	// PageFile bounds the page that serve --page names, in bytes.
 	// Test: TestFilesThatAreTooLong

@@ -1,9 +1,10 @@
-package main
+package debuginfo
 
 import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"io"
 	"math"
 	"path/filepath"
 	"slices"
@@ -14,7 +15,9 @@ import (
 	"kprobelab/internal/source"
 )
 
-func probeLines(t *term, f *source.File, text, dir string) error {
+// WriteLines lists the lines that a text names as perf probe -L does, with the numbers of those that can be probed, and
+// their source where it is: below dir, or where the file's own folder or the working directory has it.
+func WriteLines(w io.Writer, f *source.File, text, dir string) error {
 	r, err := perfprobe.ParseLines(text)
 	if err != nil {
 		return err
@@ -28,21 +31,21 @@ func probeLines(t *term, f *source.File, text, dir string) error {
 	if l.Function != "" {
 		head = l.Function + "@"
 	}
-	fmt.Fprintf(t.out, "<%s%s:%d>\n", head, path, l.From-l.Base)
+	fmt.Fprintf(w, "<%s%s:%d>\n", head, path, l.From-l.Base)
 	if body == nil {
 		for _, no := range l.Lines {
-			fmt.Fprintf(t.out, "%7d\n", no-l.Base)
+			fmt.Fprintf(w, "%7d\n", no-l.Base)
 		}
 		return nil
 	}
-	return writeLines(t, l, body)
+	return writeSource(w, l, body)
 }
 
 // after is how many lines follow the last one that can be probed.
 const after = 2
 
-// writeLines prints the source with the numbers of the lines that can be probed.
-func writeLines(t *term, l *source.Listing, body []byte) error {
+// writeSource writes the source with the numbers of the lines that can be probed.
+func writeSource(w io.Writer, l *source.Listing, body []byte) error {
 	last := l.To
 	if last == math.MaxInt32 {
 		last = l.Lines[len(l.Lines)-1] + after + 1
@@ -57,7 +60,7 @@ func writeLines(t *term, l *source.Listing, body []byte) error {
 		if slices.Contains(l.Lines, no) {
 			number = fmt.Sprintf("%7d", no-l.Base)
 		}
-		fmt.Fprintf(t.out, "%s  %s\n", number, s.Text())
+		fmt.Fprintf(w, "%s  %s\n", number, s.Text())
 	}
 	return s.Err()
 }

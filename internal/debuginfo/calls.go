@@ -1,27 +1,29 @@
-package main
+package debuginfo
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"kprobelab/internal/source"
 )
 
-func probeCalls(t *term, f *source.File, function string) error {
+// WriteCalls says for how many of its call sites a probe on a function fires.
+func WriteCalls(w io.Writer, f *source.File, function string) error {
 	calls, err := f.Calls(function)
 	if err != nil {
 		return err
 	}
 	seen, all := len(calls.Direct), len(calls.Direct)+len(calls.Inlined)
-	fmt.Fprintf(t.out, "a probe on %s fires for %d of %d call sites", function, seen, all)
+	fmt.Fprintf(w, "a probe on %s fires for %d of %d call sites", function, seen, all)
 	if len(calls.Inlined) == 0 {
-		fmt.Fprintln(t.out)
+		fmt.Fprintln(w)
 	} else {
-		fmt.Fprintf(t.out, "; %d inlined: %s\n", len(calls.Inlined), callers(calls.Inlined))
+		fmt.Fprintf(w, "; %d inlined: %s\n", len(calls.Inlined), callers(calls.Inlined))
 	}
 	if seen > 0 {
-		fmt.Fprintf(t.out, "  seen: calls in %s\n", callers(calls.Direct))
+		fmt.Fprintf(w, "  seen: calls in %s\n", callers(calls.Direct))
 	}
 	return nil
 }
