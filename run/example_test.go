@@ -3,9 +3,12 @@ package run_test
 import (
 	"fmt"
 	"os"
+	"strings"
+	"time"
 
 	"kprobelab"
 	"kprobelab/run"
+	"kprobelab/script"
 	"kprobelab/x86"
 )
 
@@ -59,4 +62,30 @@ func ExampleJSON() {
 	// Output:
 	// {"event":"planted","kind":"kprobe","probe":"gcd","addr":"0x1000"}
 	// {"event":"log","kind":"kernel","detail":"a line of its log"}
+}
+
+// A script of bpftrace, and a call that hits its probe.
+func ExampleScript_Run() {
+	img, err := kprobelab.OpenImage("", nil)
+	if err != nil {
+		panic(err)
+	}
+	s, err := script.Bpftrace(img, `kretprobe:gcd { printf("gcd is %d\n", retval); }`, nil)
+	if err != nil {
+		panic(err)
+	}
+	var out strings.Builder
+	p := run.Script{
+		Calls: []string{"gcd(12, 18)"}, Wait: time.Minute, Budget: 1_000_000,
+		Output: &script.Output{Out: &out, Log: func(line string) { fmt.Println(line) }},
+	}
+	done, err := p.Run(img, s)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(strings.TrimSpace(out.String()))
+	fmt.Println(done.Counts[0].Probe, "was hit", done.Counts[0].Hits, "times")
+	// Output:
+	// gcd is 6
+	// kretprobe:gcd was hit 1 times
 }

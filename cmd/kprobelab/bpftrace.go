@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/bounded"
+	"kprobelab/run"
 	"kprobelab/script"
 )
 
@@ -34,8 +35,8 @@ func bpftraceCommand(t *term) *cli.Command {
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "script", Aliases: []string{"e"}, Usage: "the `SCRIPT` itself, not a file's name"},
 			&cli.StringFlag{Name: "release", Aliases: []string{"r"}, Usage: "run on this `IMAGE` or dump (default: the guest kernel)"},
-			&cli.StringFlag{Name: "command", Aliases: []string{"c"}, Destination: &r.command, Usage: "on a booted kernel, run the program `'PROGRAM ARGS'` and end when it ends"},
-			&cli.StringSliceFlag{Name: "call", Destination: &r.calls, Usage: "make this `CALL`, as in kprobelab run (repeatable)"},
+			&cli.StringFlag{Name: "command", Aliases: []string{"c"}, Destination: &r.plan.Command, Usage: "on a booted kernel, run the program `'PROGRAM ARGS'` and end when it ends"},
+			&cli.StringSliceFlag{Name: "call", Destination: &r.plan.Calls, Usage: "make this `CALL`, as in kprobelab run (repeatable)"},
 			&cli.StringFlag{Name: "format", Aliases: []string{"f"}, Value: "text", Usage: "the output's `FORMAT`: text or json"},
 			&cli.BoolFlag{Name: "list", Aliases: []string{"l"}, Usage: "list the probes that the argument, a pattern, matches"},
 			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "with -l, the parameters, too"},
@@ -45,8 +46,8 @@ func bpftraceCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "dry-run", Usage: "check the script and its probes, and run nothing but BEGIN"},
 			&cli.BoolFlag{Name: "unsafe", Destination: &r.o.Unsafe, Usage: "allow what only --unsafe allows"},
 			&cli.BoolFlag{Name: "stats", Destination: &r.stats, Usage: "print, on standard error, how each probe was planted, its hits, misses and statements"},
-			&cli.Uint64Flag{Name: "budget", Value: execBudget, Destination: &r.budget, Usage: "stop a call or the program after this many guest `INSTRUCTIONS`"},
-			&cli.DurationFlag{Name: "for", Value: time.Minute, Destination: &r.wait, Usage: "without -c and --call, let this much virtual `TIME` pass at most"},
+			&cli.Uint64Flag{Name: "budget", Value: execBudget, Destination: &r.plan.Budget, Usage: "stop a call or the program after this many guest `INSTRUCTIONS`"},
+			&cli.DurationFlag{Name: "for", Value: time.Minute, Destination: &r.plan.Wait, Usage: "without -c and --call, let this much virtual `TIME` pass at most"},
 			decoderFlag("x86asm"), debuginfoFlag(),
 			rawFlag(t),
 		}, append(toolFlags("bpftrace"), imageFlags()...)...),
@@ -133,13 +134,13 @@ func (r *bpftraceRun) run(t *term, c *cli.Command) (ferr error) {
 	case err != nil:
 		return &failure{exitRefused, errSaid}
 	}
-	r.anyCode = true
+	r.plan.AnyCode = true
 	if c.Bool("dry-run") {
-		run, err := s.Dry(t.scriptOutput())
+		dry, err := s.Dry(t.scriptOutput())
 		if err != nil {
 			return &failure{exitRefused, err}
 		}
-		return r.ended(t, run)
+		return r.ended(t)(run.EndScript(dry))
 	}
 	return r.start(t, img, s)
 }
