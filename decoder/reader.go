@@ -144,8 +144,8 @@ func (k *Kernel) kind() Kind {
 	return KindPlain
 }
 
-// raisesException is is_exception_insn of 6.12, without the traps of Clang's
-// CFI, which no modelled kernel is built with.
+// raisesException is is_exception_insn of 6.12. The traps of Clang's checks of indirect calls are the image's
+// (Check.CFITraps).
 func (k *Kernel) raisesException() bool {
 	switch k.Opcode[0] {
 	case 0xcc, 0xcd, 0xce, 0xf1: // int3, int n, into, int1

@@ -147,15 +147,24 @@ func thunkSymbols(syms []Symbol) x86.Range {
 }
 
 // noData reports whether no symbol is data, as without KALLSYMS_ALL: all lie in text or
-// init text, whatever letter the linker script gave them (__init_begin is D there).
+// init text, whatever letter the linker script gave them (__init_begin is D there), or are bounds of tables, which
+// kernels of some builds have among them.
 func (b *bounds) noData(syms []Symbol) bool {
 	for i := range syms {
 		a := syms[i].Addr
+		if isTableBound(syms[i].Name) {
+			continue
+		}
 		if !strings.ContainsRune("TtWwA", rune(syms[i].Type)) && !b.text(a) && a != b.etext && !b.initText(a) && a != b.einittext {
 			return false
 		}
 	}
 	return len(syms) > 0
+}
+
+// isTableBound: the linker script makes the symbol, no variable.
+func isTableBound(name string) bool {
+	return strings.HasPrefix(name, "__start_") || strings.HasPrefix(name, "__stop_")
 }
 
 func addrsOf(syms []Symbol, names ...string) map[string]x86.Addr {

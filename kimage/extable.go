@@ -113,6 +113,25 @@ func (img *Image) readBugs(o tableOwner) {
 	}
 }
 
+// readCFITraps reads the table of kCFI: a relative pointer each.
+func (img *Image) readCFITraps(o tableOwner) {
+	at, data := o.table(cfiTraps)
+	for off := 0; off+4 <= len(data); off += 4 {
+		addr := rel32(at.Add(int64(off)), data[off:])
+		if !img.inExec(addr) {
+			img.ignore(cfiTraps.section, addr)
+			continue
+		}
+		if img.tables.cfiTraps == nil {
+			img.tables.cfiTraps = make(map[x86.Addr]bool)
+		}
+		img.tables.cfiTraps[addr] = true
+	}
+}
+
+// CFITrap implements View.
+func (img *Image) CFITrap(addr x86.Addr) bool { return img.tables.cfiTraps[addr] }
+
 // cstring is the NUL-terminated text at addr, "" where there is none of
 // reasonable length.
 func (img *Image) cstring(addr x86.Addr) string {

@@ -146,11 +146,19 @@ func (img *Image) readStaticCalls(o tableOwner) {
 			c.Key = k
 		}
 		if img.bounds.onlyText && o.module == "" {
-			img.tables.keys[rel32(addr+5, img.bytes(addr+1, 4))] = c.Key
+			img.tables.keys[img.calledBy(addr)] = c.Key
 		}
 		img.tables.staticCalls = append(img.tables.staticCalls, c)
 		img.tables.addSite(SiteStaticCall, addr, 5)
 	}
+}
+
+// calledBy is the trampoline that a static call's site calls or jumps to, perhaps conditionally (jcc rel32).
+func (img *Image) calledBy(site x86.Addr) x86.Addr {
+	if b := img.bytes(site, 6); b != nil && b[0] == 0x0f && b[1]>>4 == 8 {
+		return rel32(site+6, b[2:])
+	}
+	return rel32(site+5, img.bytes(site+1, 4))
 }
 
 // trampolineKeys maps trampolines to their keys: a module's site names the

@@ -193,3 +193,25 @@ func FuzzTables(f *testing.F) {
 		img.Blacklisted(testText)
 	})
 }
+
+// A static call's trampoline is told by its site's own instruction.
+func TestTrampolinesOfSites(t *testing.T) {
+	for name, code := range map[string][]byte{
+		"call":             {0xe8, 0x0b, 0, 0, 0, 0x90},
+		"tail call":        {0xe9, 0x0b, 0, 0, 0, 0x90},
+		"conditional tail": {0x0f, 0x83, 0x0a, 0, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			img := tableImage(t, append(code, make([]byte, 64)...))
+			require.Equal(t, x86.Addr(testText+16), img.calledBy(testText))
+		})
+	}
+}
+
+// The table of Clang's checks of indirect calls has relative pointers.
+func TestCFITraps(t *testing.T) {
+	img := tableImage(t, make([]byte, 64), testSection{name: "__kcfi_traps", data: relTable(testText+9, testText+0x2000)})
+	require.True(t, img.CFITrap(testText+9))
+	require.False(t, img.CFITrap(testText+8))
+	require.False(t, img.CFITrap(testText+0x2000), "it is outside of the text")
+}

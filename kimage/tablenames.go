@@ -13,6 +13,8 @@ var (
 		[]string{"search_exception_tables", "search_kernel_exception_table", "sort_main_extable"}}
 	bugTable = &tableName{"__bug_table", "__start___bug_table", "__stop___bug_table",
 		[]string{"find_bug", "generic_bug_clear_once"}}
+	// cfiTraps are the ud2 of Clang's checks of indirect calls (kCFI).
+	cfiTraps  = &tableName{"__kcfi_traps", "__start___kcfi_traps", "__stop___kcfi_traps", nil}
 	jumpTable = &tableName{"__jump_table", "__start___jump_table", "__stop___jump_table",
 		[]string{"jump_label_init", "jump_label_text_reserved"}}
 	staticCallSites = &tableName{".static_call_sites", "__start_static_call_sites", "__stop_static_call_sites",

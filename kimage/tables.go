@@ -18,6 +18,7 @@ type kernelTables struct {
 
 	exceptions  []ExceptionEntry
 	bugs        []Bug
+	cfiTraps    map[x86.Addr]bool
 	jumpLabels  []JumpLabel
 	staticCalls []StaticCall
 	// keys are the static calls' keys by trampoline, where they have no symbols.
@@ -102,6 +103,7 @@ func (img *Image) loadTables() error {
 func (img *Image) readTables(o tableOwner) {
 	img.readExceptions(o)
 	img.readBugs(o)
+	img.readCFITraps(o)
 	img.readJumpLabels(o)
 	img.readStaticCalls(o)
 	img.readFtraceSites(o)

@@ -116,6 +116,9 @@ func TestKernelsWithoutSymbolsOfData(t *testing.T) {
 			"as_without_KALLSYMS_ALL": func(s Symbol) bool {
 				return whole.bounds.text(s.Addr) || s.Addr == whole.bounds.etext || whole.bounds.initText(s.Addr)
 			},
+			"with_bounds_of_tables": func(s Symbol) bool {
+				return whole.bounds.text(s.Addr) || whole.bounds.initText(s.Addr) || isTableBound(s.Name)
+			},
 			"functions_only": func(s Symbol) bool { return strings.ContainsRune("TtWw", rune(s.Type)) },
 			"without_those_of_tables": func(s Symbol) bool {
 				return !strings.HasPrefix(s.Name, "__start_") && !strings.HasPrefix(s.Name, "__stop_") || s.Type|0x20 == 't'

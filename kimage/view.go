@@ -44,6 +44,8 @@ type View interface {
 	ExceptionEntry(addr x86.Addr) (fixup x86.Addr, ok bool)
 	// BugEntry reports whether addr is the ud2 of a BUG or WARN.
 	BugEntry(addr x86.Addr) bool
+	// CFITrap reports whether addr is the ud2 of a check of an indirect call (kCFI).
+	CFITrap(addr x86.Addr) bool
 	// SiteAt returns the patch site of that kind that covers addr.
 	SiteAt(kind SiteKind, addr x86.Addr) (Site, bool)
 	// SiteIn returns the first patch site of that kind that overlaps r.

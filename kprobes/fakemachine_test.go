@@ -215,6 +215,7 @@ func (f *fakeMachine) InEntryText(x86.Addr) bool      { return false }
 func (f *fakeMachine) InInit(x86.Addr) (string, bool) { return "", false }
 func (f *fakeMachine) IndirectThunks() x86.Range      { return x86.Range{} }
 func (f *fakeMachine) BugEntry(x86.Addr) bool         { return false }
+func (f *fakeMachine) CFITrap(x86.Addr) bool          { return false }
 
 func (f *fakeMachine) Blacklisted(addr x86.Addr) (x86.Range, bool) {
 	for _, r := range f.black {

@@ -78,6 +78,7 @@ func (v *code) InEntryText(a x86.Addr) bool            { return v.entry.Contains
 func (v *code) InInit(x86.Addr) (string, bool)         { return "", false }
 func (v *code) Blacklisted(x86.Addr) (x86.Range, bool) { return x86.Range{}, false }
 func (v *code) BugEntry(x86.Addr) bool                 { return false }
+func (v *code) CFITrap(x86.Addr) bool                  { return false }
 func (v *code) IndirectThunks() x86.Range {
 	return x86.Range{Start: thunkBase, End: thunkBase + 0x200}
 }

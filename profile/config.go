@@ -209,6 +209,9 @@ type Check struct {
 	// symbols whose name is a part of "__cfi_" or "__pfx_" from the start (6.5 to
 	// 6.10, and stable releases of that time).
 	CFISwapped bool
+	// CFITraps refuses with EILSEQ the mov and the add of Clang's check of an indirect call, from which
+	// the kernel tells the expected type (6.6 and later).
+	CFITraps bool
 	// Boundary tests that decoding from the symbol's start reaches the
 	// address (4.4 and later).
 	Boundary bool

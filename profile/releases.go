@@ -74,6 +74,7 @@ var ruleChanges = []Change{
 	{Field: "Check.CFISwapped", From: Version{5, 10, 195}, Until: Version{5, 10, 224}},
 	{Field: "Check.CFISwapped", From: Version{5, 15, 132}, Until: Version{5, 15, 165}},
 	{Field: "Check.CFISwapped", From: Version{6, 1, 53}, Until: Version{6, 1, 105}},
+	{Field: "Check.CFITraps", From: Version{6, 6, 0}},
 	{Field: "Check.Boundary", From: Version{2, 6, 33}},
 	{Field: "Check.PaddingInt3", From: Version{6, 2, 0}, Stable: padded},
 	{Field: "Check.FtraceSites", From: Version{2, 6, 34}},

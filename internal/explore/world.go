@@ -417,6 +417,9 @@ func (w *world) ExceptionEntry(x86.Addr) (x86.Addr, bool) { return 0, false }
 // BugEntry implements kimage.View.
 func (w *world) BugEntry(x86.Addr) bool { return false }
 
+// CFITrap implements kimage.View.
+func (w *world) CFITrap(x86.Addr) bool { return false }
+
 // SiteAt implements kimage.View.
 func (w *world) SiteAt(kind kimage.SiteKind, a x86.Addr) (kimage.Site, bool) {
 	return w.SiteIn(kind, x86.Range{Start: a, End: a + 1})

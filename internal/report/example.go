@@ -76,6 +76,7 @@ func (v example) InInit(x86.Addr) (string, bool)           { return "", false }
 func (v example) Blacklisted(x86.Addr) (x86.Range, bool)   { return x86.Range{}, false }
 func (v example) ExceptionEntry(x86.Addr) (x86.Addr, bool) { return 0, false }
 func (v example) BugEntry(x86.Addr) bool                   { return false }
+func (v example) CFITrap(x86.Addr) bool                    { return false }
 func (v example) IndirectThunks() x86.Range                { return x86.Range{} }
 func (v example) Reader() decoder.Reader                   { return decoder.X86asm{} }
 func (v example) Processor() kimage.Processor              { return v.on }

@@ -325,3 +325,4 @@ func (v view) ExceptionEntry(at x86.Addr) (x86.Addr, bool) {
 	return base + 32, v.exception && at == base
 }
 func (v view) BugEntry(at x86.Addr) bool { return v.bug && at == base }
+func (v view) CFITrap(x86.Addr) bool     { return false }

@@ -15,7 +15,7 @@ func checkBoundary(v kimage.View, p *Point, c *profile.Config) error {
 	if p.Symbol.Name != "" {
 		for s := range kimage.NewWalker(v, &c.Decoder).Function(p.Symbol) {
 			if s.Addr == p.Addr {
-				return checkStep(s, p, c)
+				return checkStep(v, s, p, c)
 			}
 			if s.Addr > p.Addr {
 				break
@@ -34,16 +34,38 @@ func Boundary(v kimage.View, at x86.Addr, c *profile.Config) error {
 }
 
 // checkStep is checkBoundary where the walk has reached the address.
-func checkStep(s *kimage.Step, p *Point, c *profile.Config) error {
+func checkStep(v kimage.View, s *kimage.Step, p *Point, c *profile.Config) error {
 	switch {
 	case s.AfterInt3 && !c.Check.PaddingInt3:
 		return Refuse(rule.NotBoundary, p.Addr, p.String())
-	case !c.Check.ExceptionInsn:
-		return nil
-	case s.Err != nil:
+	case s.Err != nil && c.Check.ExceptionInsn:
 		return Refuse(rule.NotBoundary, p.Addr, p.String())
-	case s.Reading.Kind == decoder.KindInt3, s.Reading.Kind == decoder.KindTrap:
+	case s.Err != nil:
+		return nil
+	case c.Check.ExceptionInsn && (s.Reading.Kind == decoder.KindInt3 || s.Reading.Kind == decoder.KindTrap):
 		return Refuse(rule.ExceptionInsn, p.Addr, p.String())
+	case c.Check.CFITraps && inCFICheck(v, s):
+		return Refuse(rule.CFICheck, p.Addr, p.String())
 	}
 	return nil
+}
+
+// inCFICheck reports whether the instruction is one of the two before the ud2 of a check of an indirect call:
+//
+//	mov $-type,%r10d     6 bytes
+//	add -4(%reg),%r10d   4 bytes
+//	je                   2 bytes
+//	ud2
+func inCFICheck(v kimage.View, s *kimage.Step) bool {
+	k := &s.Insn
+	if k.OpcodeLen != 1 {
+		return false
+	}
+	switch k.Opcode[0] {
+	case 0xba:
+		return v.CFITrap(s.Addr + 12)
+	case 0x03:
+		return v.CFITrap(s.Addr + 6)
+	}
+	return false
 }

@@ -41,7 +41,7 @@ func check(v kimage.View, p *Point, s *kimage.Step, c *profile.Config) error {
 	case !c.Check.Boundary:
 		return nil
 	case s != nil:
-		return checkStep(s, p, c)
+		return checkStep(v, s, p, c)
 	}
 	return checkBoundary(v, p, c)
 }

@@ -25,6 +25,9 @@ func site(kind kimage.SiteKind, off, n int) func(*fakeView) {
 // and for each difference between releases.
 func TestAddressChecks(t *testing.T) {
 	body := []string{nop5, movAX, nop, ret} // +0 +5 +8 +9
+	// A check of an indirect call: +3 mov $-type,%r10d, +9 add -4(%r11),%r10d, +13 je, +15 ud2.
+	cfiCheck := []string{movAX, "\x41\xba\x78\x56\x34\x12", "\x45\x03\x53\xfc", "\x74\x02", ud2, ret}
+	withTrap := func(f *fakeView) { f.cfiTraps = []x86.Addr{text + 15} }
 	tests := map[string]struct {
 		body   []string
 		setup  func(*fakeView)
@@ -79,6 +82,11 @@ func TestAddressChecks(t *testing.T) {
 		"rule18_ud2_at_address_6.12": {body: []string{movAX, ud2}, kernel: "6.12", offset: 3, errno: errno.EILSEQ, rule: rule.ExceptionInsn},
 		"rule18_int3_6.12":           {body: []string{ret, int3}, kernel: "6.12", offset: 1, errno: errno.EILSEQ, rule: rule.ExceptionInsn},
 		"rule18_intn_6.12":           {body: []string{movAX, "\xcd\x80", ret}, kernel: "6.12", offset: 3, errno: errno.EILSEQ, rule: rule.ExceptionInsn},
+		"rule18_cfi_mov":             {body: cfiCheck, kernel: "6.12", setup: withTrap, offset: 3, errno: errno.EILSEQ, rule: rule.CFICheck},
+		"rule18_cfi_add":             {body: cfiCheck, kernel: "6.6", setup: withTrap, offset: 9, errno: errno.EILSEQ, rule: rule.CFICheck},
+		"rule18_cfi_je":              {body: cfiCheck, kernel: "6.12", setup: withTrap, offset: 13},
+		"rule18_cfi_no_trap":         {body: cfiCheck, kernel: "6.12", offset: 3},
+		"rule18_cfi_before_6.6":      {body: cfiCheck, kernel: "6.1", setup: withTrap, offset: 3},
 		"rule18_bad_at_address_6.12": {body: []string{movAX, badVEX}, kernel: "6.12", offset: 3, errno: errno.EILSEQ, rule: rule.NotBoundary},
 	}
 	for name, tc := range tests {

@@ -19,6 +19,8 @@ type fakeView struct {
 	initOf  string
 	black   []x86.Range
 	bugs    []x86.Addr
+	// cfiTraps are ud2 of checks of indirect calls.
+	cfiTraps []x86.Addr
 	// exceptions are instructions in the exception table
 	exceptions []x86.Addr
 	sites      map[kimage.SiteKind][]kimage.Site
@@ -94,6 +96,8 @@ func (f *fakeView) BugEntry(addr x86.Addr) bool {
 	}
 	return false
 }
+
+func (f *fakeView) CFITrap(addr x86.Addr) bool { return slices.Contains(f.cfiTraps, addr) }
 
 func (f *fakeView) SiteAt(kind kimage.SiteKind, addr x86.Addr) (kimage.Site, bool) {
 	return f.SiteIn(kind, x86.Range{Start: addr, End: addr + 1})

@@ -69,6 +69,8 @@ const (
 	NotBoundary
 	// ExceptionInsn: the instruction exists to raise an exception (6.12).
 	ExceptionInsn
+	// CFICheck: the instruction is of a check of an indirect call.
+	CFICheck
 	// Slot: the instruction cannot be copied out of line. Refusals name
 	// the slot package's own rule in its place, such as BRANCH_THROUGH_MEMORY.
 	Slot

@@ -177,6 +177,11 @@ var rows = [numRules]row{
 		why:    "the instruction raises an exception by itself",
 		source: "arch/x86/kernel/kprobes/core.c, can_probe, is_exception_insn",
 	},
+	CFICheck: {
+		name: "CFI_CHECK", kind: Registration, errno: errno.EILSEQ,
+		why:    "in Clang's check of an indirect call, which the kernel reads to tell the expected type",
+		source: "arch/x86/kernel/kprobes/core.c, can_probe; kernel/cfi.c, is_cfi_trap",
+	},
 	Slot: {
 		name: "SLOT", kind: Registration, errno: errno.EINVAL,
 		why:    "the instruction cannot be executed out of line",
