@@ -175,6 +175,9 @@ type banner struct {
 	from  string
 }
 
+// byClang reports whether Clang compiled the kernel.
+func (b *banner) byClang() bool { return strings.Contains(b.compiler, "clang version") }
+
 var bannerStart = []byte("Linux version ")
 
 // findBanner reads linux_banner, or a module's vermagic.

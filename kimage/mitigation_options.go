@@ -76,7 +76,8 @@ func compiled(symbols ...string) func(*Image) (bool, string, bool) {
 }
 
 // beginsWith reads the variable that says what is done where nobody chooses: 0 is nothing. The
-// second name is that of a variable which says so from 6.17 on.
+// second name is that of a variable which says so from 6.17 on. Clang makes a variable that only ever has two values
+// a flag, which begins with 0 whatever the variable began with: a 0 of its kernels says nothing.
 func beginsWith(names ...string) func(*Image) (bool, string, bool) {
 	return func(img *Image) (bool, string, bool) {
 		b := img.findBanner()
@@ -85,6 +86,9 @@ func beginsWith(names ...string) func(*Image) (bool, string, bool) {
 			v := img.bytes(at, 4)
 			if !ok || v == nil || i > 0 && !b.since(6, 17) {
 				continue
+			}
+			if le.Uint32(v) == 0 && b.byClang() {
+				return false, "", false
 			}
 			return le.Uint32(v) != 0, fmt.Sprintf("%s begins with %d", name, le.Uint32(v)), true
 		}

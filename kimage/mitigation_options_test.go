@@ -34,6 +34,8 @@ func TestMitigationOptions(t *testing.T) {
 		"by_a_late_register":  {"6.14.0", "41bc01000000", without, 1, nil},
 		"neither":             {"6.14.0", "", without, 0, []string{optionSpectreV1, optionSpectreV2}},
 		"a_release_before_it": {"6.10.0", "", without, 1, nil},
+		"a_flag_of_clang":     {"6.14.0 (a@b) (Debian clang version 19.1.7, GNU ld) #1 SMP", "", without, 0, []string{optionSpectreV2}},
+		"gcc":                 {"6.14.0 (a@b) (gcc (Debian 12.2.0) 12.2.0, GNU ld) #1 SMP", "", without, 0, []string{optionSpectreV1, optionSpectreV2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code := make([]byte, 0x600)
