@@ -12,7 +12,7 @@ import (
 // defaultTimerVector is the timer's vector where the dump does not tell (LOCAL_TIMER_VECTOR, 4.17 and later).
 const defaultTimerVector = 0xec
 
-// timerHandlers are where the interrupt of a local APIC's timer enters the kernel; the second one is to 5.7.
+// timerHandlers names the kernel's entries for the interrupt of a local APIC's timer; kernels to 5.7 have the second.
 var timerHandlers = []string{"asm_sysvec_apic_timer_interrupt", "apic_timer_interrupt"}
 
 // timerVector is the vector that leads to the kernel's handler of its local APIC's timer. Its number

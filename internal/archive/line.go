@@ -9,8 +9,7 @@ import (
 	"kprobelab/kimage"
 )
 
-// Line is what there is to say of a packed image: of one that was packed now with Image, of one that is there
-// already with Kept.
+// Line describes a packed image. Image is set where it was packed now, Kept where its file was there already.
 type Line struct {
 	Image        string  `json:"image,omitempty"`
 	File         string  `json:"file"`

@@ -133,7 +133,7 @@ var paths = []Path{
 // Paths are all that can be measured, in the order of the table.
 func Paths() []Path { return append([]Path(nil), paths...) }
 
-// handler is what the path's handler is.
+// handler names the kind of the path's handler.
 func (p *Path) handler() string {
 	switch p.kind {
 	case missedReturn, nestedMiss, disabled, nextDoor:

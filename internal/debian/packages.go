@@ -11,13 +11,13 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// Package is what a list of packages says of one.
+// Package is an entry of a list of packages.
 type Package struct {
 	Name, Version, Architecture string
-	// Filename is where it is, below the address of the archive; Base is that address.
+	// Base is the address of the archive, Filename the package's path below it.
 	Filename, Base string
 	Sum
-	// Needs are its Pre-Depends and Depends, Provides what it stands for.
+	// Needs are its Pre-Depends and Depends; Provides lists further names for it.
 	Needs, Provides string `json:",omitempty"`
 }
 
@@ -32,7 +32,7 @@ func NewList() *List { return &List{map[string][]*Package{}, map[string][]*Packa
 
 var packageFields = []string{"package", "version", "architecture", "filename", "sha256", "size", "depends", "pre-depends", "provides"}
 
-// ReadPackages reads a list of packages, those that are wanted, which are at an address.
+// ReadPackages reads the wanted entries of a list of packages; base is the address of the archive.
 func ReadPackages(r io.Reader, base string, wanted func(name string) bool) ([]*Package, error) {
 	var list []*Package
 	err := stanzas(bounded.Reader(r, bounded.PackageIndex), func(f string) bool { return slices.Contains(packageFields, f) }, func(f map[string]string) error {

@@ -22,7 +22,7 @@ type Release struct {
 	files  map[string]Sum
 }
 
-// Sum is what an index says of a file.
+// Sum is a file's checksum and size, as an index has them.
 type Sum struct {
 	SHA256 string
 	Size   int64
