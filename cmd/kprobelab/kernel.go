@@ -77,7 +77,8 @@ func (t *term) asKernel(c *cli.Command, path string) (string, error) {
 		return path, nil
 	}
 	if !kernels.IsName(path) {
-		return path, nil // opening it says that there is no such file
+		return "", &failure{exitImage, fmt.Errorf("--kernel %s: there is no such file, and no kernel has this name; "+
+			"kprobelab kernels --help says how kernels are called", printable.Name(path))}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
