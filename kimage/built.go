@@ -16,8 +16,10 @@ import (
 type component struct {
 	// name is the profile's field.
 	name string
-	// options are all needed.
+	// options are all needed. "CONFIG_OLD CONFIG_NEW" is one that has got another name.
 	options []string
+	// alone: no release has or lacks it, the configuration alone decides.
+	alone bool
 	// symbols: one of them is in every kernel that has it, and none in one that has not. Where
 	// there are none, section decides.
 	symbols []string
@@ -42,7 +44,8 @@ var components = []component{
 	{name: "Built.Ftrace", options: []string{"CONFIG_DYNAMIC_FTRACE"}, symbols: []string{"ftrace_modify_all_code", "ftrace_location", "ftrace_dyn_arch_init"}},
 	{name: "Built.DirectCalls", options: []string{"CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS"}, needs: [][]string{{"Built.Ftrace"}},
 		symbols: []string{"register_ftrace_direct", "update_ftrace_direct_add"}},
-	{name: "Built.ErrorInjection", options: []string{"CONFIG_FUNCTION_ERROR_INJECTION"}, symbols: []string{"within_error_injection_list"}},
+	{name: "Built.ErrorInjection", alone: true, options: []string{"CONFIG_FUNCTION_ERROR_INJECTION"}, symbols: []string{"within_error_injection_list"}},
+	{name: "Built.KCFI", alone: true, options: []string{"CONFIG_CFI_CLANG CONFIG_CFI"}, symbols: []string{"is_cfi_trap", "report_cfi_failure", "handle_cfi_failure"}},
 	{name: "Built.BTF", options: []string{"CONFIG_DEBUG_INFO_BTF"}, section: ".BTF"},
 	{name: "Built.BPF", options: []string{"CONFIG_BPF_SYSCALL"}, symbols: []string{"bpf_prog_new_fd", "bpf_map_new_fd"}},
 	{name: "Built.BPFEvents", options: []string{"CONFIG_BPF_EVENTS", "CONFIG_PERF_EVENTS"}, needs: [][]string{{"Built.BPF"}, {"Tracing.Exists", "Built.UprobeEvents"}},
@@ -93,7 +96,7 @@ func (e *evidence) built(c *profile.Config) {
 			continue
 		}
 		// A profile that is asked for has no more than its release.
-		if on && !has && (f.From == Configured || e.img.opts.Profile != nil) {
+		if on && !has && !p.alone && (f.From == Configured || e.img.opts.Profile != nil) {
 			continue
 		}
 		if on != has {
@@ -168,8 +171,14 @@ func (e *evidence) shown(p *component) (there bool, why string, from Source) {
 // lacks then.
 func (e *evidence) configured(p *component) (on bool, why string, ok bool) {
 	lacks := ""
-	for _, option := range p.options {
-		v, known := e.config[option]
+	for _, names := range p.options {
+		var v string
+		var known bool
+		option, newer, _ := strings.Cut(names, " ")
+		if v, known = e.config[option]; !known && newer != "" {
+			option = newer
+			v, known = e.config[option]
+		}
 		switch {
 		case !known && e.config != nil:
 			lacks = cmp.Or(lacks, option)

@@ -52,6 +52,12 @@ func TestBuiltWith(t *testing.T) {
 		"events_need_kprobes":         {with("kprobe_dispatcher"), "", "", []string{"Tracing.Exists"}, nil, Symbolic, "needs Built.Kprobes", "Tracing.Exists", false},
 		"no_release_had_it_yet":       {whole, "", "CONFIG_FPROBE=y\n", []string{"Built.BPF", "Built.KprobeMulti"}, nil, "", "", "", false},
 		"perf_needs_both":             {events, "", "# CONFIG_PERF_EVENTS is not set\nCONFIG_KPROBES=y\nCONFIG_KPROBE_EVENTS=y\n", []string{"Built.PerfProbes"}, []string{"Tracing.Exists"}, Configured, "CONFIG_PERF_EVENTS=n", "Built.PerfProbes", false},
+		"symbol_of_kcfi":              {with("is_cfi_trap"), "", "", nil, []string{"Built.KCFI"}, Symbolic, "symbol is_cfi_trap", "Built.KCFI", false},
+		"no_symbol_of_kcfi":           {whole, "", "", []string{"Built.KCFI"}, nil, Symbolic, "no symbol is_cfi_trap", "Built.KCFI", false},
+		"configuration_of_kcfi":       {nil, "", "CONFIG_CFI_CLANG=y\n", nil, []string{"Built.KCFI"}, Configured, "CONFIG_CFI_CLANG=y", "Built.KCFI", false},
+		"kcfi_by_its_newer_name":      {nil, "", "CONFIG_CFI=y\n", nil, []string{"Built.KCFI"}, Configured, "CONFIG_CFI=y", "Built.KCFI", false},
+		"kcfi_switched_off":           {nil, "", "# CONFIG_CFI is not set\n", []string{"Built.KCFI"}, nil, Configured, "CONFIG_CFI=n", "Built.KCFI", false},
+		"kcfi_of_which_nothing_tells": {whole[1:], "", "", []string{"Built.KCFI"}, nil, "", "", "", true},
 		"bpf":                         {with("register_kprobe", "kprobe_dispatcher", "bpf_prog_new_fd", "trace_call_bpf"), "", "", []string{"Built.Trampolines", "Built.BPFLSM", "Built.KprobeMulti", "Built.Iterators", "Built.BTF"}, []string{"Built.BPF", "Built.BPFEvents"}, Symbolic, "symbol trace_call_bpf", "Built.BPFEvents", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,6 +91,10 @@ func TestBuiltWithOtherRules(t *testing.T) {
 	require.Equal(t, "5.10", img.Profile().Name)
 	require.False(t, img.Profile().Built.Kprobes)
 	require.True(t, asked.Built.Kprobes, "the caller's own is not changed")
+	// No release has or lacks the checks of Clang.
+	asked, _ = profile.Named("6.6")
+	img = openBytes(t, kernelWith("", append(slices.Clone(everyKernels), "is_cfi_trap")...), &Options{Profile: asked})
+	require.True(t, img.Profile().Built.KCFI)
 }
 
 // TestEveryComponentIsAField: a misspelt one would decide nothing.

@@ -21,6 +21,8 @@ type Built struct {
 	// ErrorInjection is CONFIG_FUNCTION_ERROR_INJECTION: the list of ALLOW_ERROR_INJECTION is
 	// there.
 	ErrorInjection bool
+	// KCFI is CONFIG_CFI_CLANG (CONFIG_CFI from 6.18 on): Clang's checks of indirect calls.
+	KCFI bool
 	// BTF: the kernel describes its types (CONFIG_DEBUG_INFO_BTF, 5.2 and later).
 	BTF bool
 	// BPF is CONFIG_BPF_SYSCALL.

@@ -210,7 +210,8 @@ type Check struct {
 	// 6.10, and stable releases of that time).
 	CFISwapped bool
 	// CFITraps refuses with EILSEQ the mov and the add of Clang's check of an indirect call, from which
-	// the kernel tells the expected type (6.6 and later).
+	// the kernel tells the expected type (6.6 and later). A kernel with such checks reads the instruction
+	// for that, and refuses with EILSEQ too what it cannot decode.
 	CFITraps bool
 	// Boundary tests that decoding from the symbol's start reaches the
 	// address (4.4 and later).

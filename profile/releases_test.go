@@ -172,7 +172,7 @@ func TestStanding(t *testing.T) {
 func TestEveryFieldIsDated(t *testing.T) {
 	dated := map[string]bool{
 		"Name": true, "Describes": true,
-		"FramePointer": true, "Check.KGDB": true, "Tracing.NoBTFArgs": true, "Built.ErrorInjection": true, // configuration alone
+		"FramePointer": true, "Check.KGDB": true, "Tracing.NoBTFArgs": true, "Built.ErrorInjection": true, "Built.KCFI": true, // configuration alone
 		"Check.SMPLocks": true, // the boot
 		// Bugs of development kernels and between two models (docs/bugs.md).
 		"Optimize.FlagClearedFirst": true, "Optimize.FreeingNeedsUndo": true, "Optimize.TextMutexFirst": true, "Poke.SingleAppends": true,

@@ -38,7 +38,7 @@ func checkStep(v kimage.View, s *kimage.Step, p *Point, c *profile.Config) error
 	switch {
 	case s.AfterInt3 && !c.Check.PaddingInt3:
 		return Refuse(rule.NotBoundary, p.Addr, p.String())
-	case s.Err != nil && c.Check.ExceptionInsn:
+	case s.Err != nil && (c.Check.ExceptionInsn || c.Check.CFITraps && c.Built.KCFI):
 		return Refuse(rule.NotBoundary, p.Addr, p.String())
 	case s.Err != nil:
 		return nil
