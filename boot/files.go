@@ -2,15 +2,12 @@ package boot
 
 import (
 	"cmp"
-	"fmt"
 	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"kprobelab/internal/bounded"
+	"kprobelab/hostfiles"
 	"kprobelab/internal/qemu"
 )
 
@@ -26,46 +23,18 @@ func Regular(name string, perm fs.FileMode, data []byte) File {
 // guest. Permissions are kept; what is neither a file, a folder nor a link is
 // left out.
 func Files(host, guest string) ([]File, error) {
-	if !path.IsAbs(guest) {
-		return nil, fmt.Errorf("%q is no absolute path of the guest", guest)
-	}
-	// The file that is named may be a link; links in a folder stay links.
-	root, err := filepath.EvalSymlinks(host)
-	if err != nil {
-		return nil, err
-	}
 	var list []File
-	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		inside, err := filepath.Rel(root, name)
-		if err != nil {
-			return err
-		}
-		e := qemu.Entry{Name: path.Join(guest, filepath.ToSlash(inside)), Mode: uint32(info.Mode().Perm())}
+	err := hostfiles.Walk(host, guest, func(f hostfiles.File) error {
+		e := qemu.Entry{Name: f.Path, Mode: uint32(f.Mode.Perm()), From: f.From, Data: []byte(f.Link)}
 		switch {
-		case info.IsDir():
+		case f.Mode.IsDir():
 			e.Mode |= qemu.ModeFolder
-		case info.Mode().IsRegular():
-			e.Mode |= qemu.ModeFile
-			e.From = name
-		case info.Mode()&fs.ModeSymlink != 0:
-			to, err := os.Readlink(name)
-			if err != nil {
-				return err
-			}
-			e.Mode, e.Data = qemu.ModeLink|0o777, []byte(to)
+		case f.Link != "":
+			e.Mode |= qemu.ModeLink
 		default:
-			return nil
+			e.Mode |= qemu.ModeFile
 		}
-		if list = append(list, File{e}); len(list) > bounded.GuestFiles {
-			return fmt.Errorf("%s has more than %d files", host, bounded.GuestFiles)
-		}
+		list = append(list, File{e})
 		return nil
 	})
 	return list, err

@@ -58,6 +58,8 @@ var alone = map[string][]string{
 	"internal/ctype":          {},
 	"internal/place":          {"x86", "errno"},
 	"internal/bounded":        {},
+	// What a program needs is read of files alone.
+	"hostfiles": {},
 	// What packages have is read without a word of kernels.
 	"internal/xz":          {},
 	"internal/unpack":      {},

@@ -1,0 +1,26 @@
+package bounded
+
+// Files of the host for a program on a booted kernel.
+const (
+	// GuestBytes bounds the files that a booted guest gets at run time, in bytes, all together.
+	// Test: TestSetsThatAreTooLarge
+	GuestBytes = 2 << 30
+	// GuestPath bounds a path of a guest and where a link leads, in bytes (PATH_MAX).
+	// Test: TestSetsThatAreTooLarge
+	GuestPath = 4095
+	// GuestLinks bounds the links that are followed for one path (the kernel's MAXSYMLINKS).
+	// Test: TestLinksWithoutEnd
+	GuestLinks = 40
+	// Libraries bounds the libraries of a program.
+	// Test: TestProgramsThatNeedMuch
+	Libraries = 4096
+	// DynamicSection bounds the dynamic section of a program or a library, in bytes.
+	// Test: TestProgramsThatNeedMuch
+	DynamicSection = 1 << 20
+	// DynamicStrings bounds the strings of a dynamic section, in bytes. Large C++ libraries have 30 MB.
+	// Test: TestProgramsThatNeedMuch
+	DynamicStrings = 256 << 20
+	// LibraryCache bounds ld.so's cache, in bytes.
+	// Test: TestLibraryCache
+	LibraryCache = 64 << 20
+)
