@@ -8,17 +8,17 @@ import (
 	"kprobelab/x86"
 )
 
-// aggregate is what an aggregator has beside a Kprobe. The aggregator stands in
-// the table for several probes at one address (docs/spec 1.6).
+// aggregate holds the fields that an aggregator adds to its Kprobe. The aggregator stands in the
+// table for several probes at one address (docs/spec 1.6).
 type aggregate struct {
 	// members are the probes, newest first. The list is replaced, never
 	// changed in place, so a handler may register and unregister.
 	members []*Kprobe
-	// post is whether the post walker is installed.
+	// post is true if the post walker is installed.
 	post bool
-	// brk is whether a member is a jprobe; there is at most one.
+	// brk is true if a member is a jprobe. At most one member is.
 	brk bool
-	// opt is the optimizer's part, nil where the code here cannot be optimized.
+	// opt is the optimizer's part; nil if the instructions here cannot be optimized.
 	opt *optimized
 }
 

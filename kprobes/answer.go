@@ -2,16 +2,16 @@ package kprobes
 
 import "kprobelab/x86"
 
-// Answerer is what a machine may have beside Machine, to be faster. It is told
-// beforehand where the int3 that follows a copied instruction goes on. A step
-// whose end runs no handler then takes one call of Traps, not two.
+// Answerer is an optional interface of a machine, for speed. AnswerInt3 tells the machine
+// beforehand where the int3 that follows a copied instruction continues. A step that ends without a
+// handler then takes one call of Traps, not two.
 type Answerer interface {
-	// AnswerInt3 says where the running CPU goes on after its next int3 at an
-	// address, and which flags it sets then. Traps is not called for that int3.
+	// AnswerInt3 sets the address to at which the running CPU continues after its next int3 at the
+	// address at, and the flags that it sets then. The machine does not call Traps for that int3.
 	AnswerInt3(at, to x86.Addr, flags uint64)
-	// Answered reports whether a CPU has met the int3 that was answered.
+	// Answered reports whether a CPU has reached the int3 that was answered.
 	Answered(cpu int) bool
-	// DropAnswer takes back an answer that a CPU has not met.
+	// DropAnswer removes the answer that a CPU has not reached yet.
 	DropAnswer(cpu int)
 }
 

@@ -1,6 +1,6 @@
 package kprobes
 
-// Way is how a CPU comes to a probe. It decides what handlers may do.
+// Way is the mechanism by which a CPU reached a probe. It decides what handlers may do.
 type Way int
 
 // The ways.

@@ -51,7 +51,7 @@ func blacklistOf(b *strings.Builder, all []kimage.BlacklistEntry, module string)
 // disarmed.
 func (k *Kprobes) Enabled() bool { return !k.disarmed }
 
-// ReadEnabled is what the file reads.
+// ReadEnabled returns the content of the file: "1\n" or "0\n".
 func (k *Kprobes) ReadEnabled() string {
 	if k.disarmed {
 		return "0\n"
@@ -59,9 +59,8 @@ func (k *Kprobes) ReadEnabled() string {
 	return "1\n"
 }
 
-// WriteEnabled is a write to the file: it arms or disarms all probes by the
-// first characters of the text. EINVAL where they say neither; else as
-// SetEnabled.
+// WriteEnabled acts on a write to the file: it arms or disarms all probes by the first characters
+// of the text. It returns EINVAL if they mean neither yes nor no, else the error of SetEnabled.
 func (k *Kprobes) WriteEnabled(text string) error {
 	on, ok := k.boolean(text)
 	if !ok {

@@ -130,7 +130,7 @@ func (d *digest) pool(p *Kprobe) {
 	}
 }
 
-// instances is how many of them wait for a call.
+// instances adds the number of free instances of a return probe.
 func (d *digest) instances(p *Kprobe) {
 	if p.kret == nil || p.kret.pool == nil {
 		return
@@ -142,7 +142,7 @@ func (d *digest) instances(p *Kprobe) {
 	d.add(n)
 }
 
-// jump is what the text under a jump was, where there is one.
+// jump adds the bytes that a jump has replaced, if the probe has a jump.
 func (d *digest) jump(p *Kprobe) {
 	if o := p.opt(); o != nil {
 		d.add(uint64(o.saved[0])<<24 | uint64(o.saved[1])<<16 | uint64(o.saved[2])<<8 | uint64(o.saved[3]))
@@ -151,7 +151,7 @@ func (d *digest) jump(p *Kprobe) {
 	}
 }
 
-// site is which of the tracer's registrations a probe on a fentry site is armed by.
+// site adds which of the tracer's two registrations arms a probe on a fentry site.
 func (d *digest) site(p *Kprobe) {
 	switch {
 	case p.ft == nil:

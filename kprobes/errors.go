@@ -14,7 +14,7 @@ type HandlerPanic struct {
 	Probe string
 	// Handler is the field whose function panicked, such as "pre_handler".
 	Handler string
-	// Value is what it panicked with.
+	// Value is the argument of the panic.
 	Value any
 	// Stack is the goroutine's stack at that moment.
 	Stack []byte
@@ -31,7 +31,7 @@ func (e *HandlerPanic) Unwrap() error {
 	return err
 }
 
-// Bug is what the kernel ends with BUG: a state from which it cannot go on.
+// Bug is the error for a state from which the kernel cannot continue: the kernel calls BUG.
 type Bug struct {
 	// Text says what went wrong.
 	Text string

@@ -18,7 +18,7 @@ const SlotsPerPage = slotsPerPage
 // BucketOf is the list's bucket of an address.
 func BucketOf(k *Kprobes, a x86.Addr) int { return k.table.bucketOf(a) }
 
-// Return is what the trampoline calls.
+// Return calls the Go function of the return trampoline's call-out.
 func Return(k *Kprobes, frame x86.Addr, regs *x86.PtRegs) { k.trampolineReturn(frame, regs) }
 
 // HandleAddr is the probed address of a detour buffer's handle, 0 where the
@@ -47,8 +47,8 @@ func Detours(k *Kprobes) (used, garbage int) {
 	return used, k.opt.slots.garbage
 }
 
-// OptimizedCallback is what a detour buffer calls.
+// OptimizedCallback calls the Go function of a detour buffer's call-out.
 func OptimizedCallback(k *Kprobes, regs *x86.PtRegs) { k.optimizedCallback(0, regs) }
 
-// Ftrace is what the function tracer's trampoline calls.
+// Ftrace calls the Go function of the function tracer's trampoline.
 func Ftrace(k *Kprobes, regs *x86.PtRegs) { k.ftraceHandler(0, regs) }

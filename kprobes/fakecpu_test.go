@@ -149,7 +149,7 @@ func (t *thread) insn(c []byte) {
 	case c[0] == 0xcc:
 		next(1)
 		if !t.f.traps.Int3(r) {
-			t.end(fmt.Errorf("int3 at %#x is nobody's", r.IP-1))
+			t.end(fmt.Errorf("no probe has the int3 at %#x", r.IP-1))
 		}
 	case c[0]&0xf8 == 0x50:
 		next(1)

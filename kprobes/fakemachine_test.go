@@ -31,9 +31,9 @@ type fakeMachine struct {
 	pokes           int
 	pokeErr         error
 	textEnd         x86.Addr
-	// fetch is what a CPU sees of the code at an address, nil: what is there.
+	// fetch returns the code bytes that a CPU executes at an address; if nil, those in memory.
 	fetch func(cpu int, at x86.Addr, code []byte) []byte
-	// built is the text as it was built, module where the module "mod" is.
+	// built is the original text, and module the range of the module "mod".
 	built  string
 	module x86.Range
 }
@@ -57,7 +57,7 @@ const (
 	textSize           = 0x1000
 	stackSize          = 0x4000
 	maxTasks           = 16
-	// magic is where a call from the host returns to.
+	// magic is the return address of a call from the host.
 	magic x86.Addr = 0xffffffffdeadbee0
 )
 

@@ -16,19 +16,17 @@ import (
 // ftraceSiteSize is the length of a function's fentry site in bytes.
 const ftraceSiteSize = 5
 
-// ftraceSite is what a probe on a fentry site has instead of a slot.
+// ftraceSite is the part of a probe on a fentry site that replaces the slot.
 type ftraceSite struct {
 	// nop is the CPU's 5-byte nop, which is put back.
 	nop [ftraceSiteSize]byte
-	// ops is the tracer's registration that the site is called for; nil while
-	// it is not armed.
+	// ops is the registration that has patched the site; nil while the probe is not armed.
 	ops *ftraceOps
 }
 
-// ftraceOps is one registration with the function tracer, with a trampoline of
-// its own. One is for probes without a post handler. The other, with IPMODIFY,
-// is for those that have one. Two IPMODIFY users, such as a live patch (HoldFtraceSite),
-// exclude each other on a function.
+// ftraceOps is one registration with the function tracer, with its own trampoline. One is for
+// probes without a post handler, and one, with IPMODIFY, for probes with a post handler. Two users
+// with IPMODIFY, for example a live patch (HoldFtraceSite), exclude each other on a function.
 type ftraceOps struct {
 	trampoline x86.Addr
 	// enabled counts the armed probes (kprobe_ftrace_enabled).
@@ -39,13 +37,13 @@ type ftraceOps struct {
 // kprobe_ipmodify_ops.
 type ftraceState struct {
 	plain, ipmodify ftraceOps
-	// handler is what the trampolines call; 0 until the first is placed.
+	// handler is the call-out's stub, which the trampolines call; 0 until the first one is placed.
 	handler x86.Addr
-	// killed: the tracer has found itself broken, and changes no site any more.
+	// killed: the tracer has found an inconsistency, and changes no site any more.
 	killed bool
 	// patched are the sites that a live patch holds.
 	patched map[x86.Addr]bool
-	// functions is what the tracer records for itself.
+	// functions is the registration that records functions for the tracer's own user.
 	functions functionTrace
 }
 
@@ -104,7 +102,7 @@ func (k *Kprobes) disarmFtrace(p *Kprobe) error {
 	return nil
 }
 
-// ftraceHandler is what a trampoline calls. It calls the users of the site, the
+// ftraceHandler is the Go function that a trampoline calls. It calls the users of the site, the
 // newest first (ftrace_ops_list_func).
 func (k *Kprobes) ftraceHandler(_ x86.Addr, regs *x86.PtRegs) {
 	cpu := k.arrive()

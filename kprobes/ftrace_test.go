@@ -23,7 +23,7 @@ func onFtrace(t *testing.T, fn func(t *testing.T, w *world)) {
 	})
 }
 
-// target is where the call at a site leads.
+// target returns the destination of the call at a site.
 func (w *world) target(at x86.Addr) x86.Addr {
 	return at.Add(5 + int64(int32(binary.LittleEndian.Uint32(w.mem(at+1, 4)))))
 }

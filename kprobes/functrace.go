@@ -9,9 +9,8 @@ import (
 	"kprobelab/x86"
 )
 
-// FunctionTracer is what TraceFunctions calls at a traced fentry site. regs is
-// the frame there, as the probes that ran before have left it. A tracer must
-// not change it.
+// FunctionTracer is the type of function that TraceFunctions calls at a traced fentry site. regs is
+// the register frame as earlier probes at the site have left it. The function must not change it.
 type FunctionTracer func(site x86.Addr, regs *x86.PtRegs)
 
 // functionTrace is a second user of fentry sites beside probes: the function

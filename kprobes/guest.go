@@ -10,19 +10,18 @@ import (
 	"kprobelab/x86"
 )
 
-// Handlers in guest code, as a kernel module's are. A hit calls one through Go:
-// it makes a frame for it and calls into the guest on top of what was
-// interrupted.
+// Handlers in guest code, such as those of a kernel module. At a hit, Go makes a register frame for
+// the handler and calls it in the guest, on the stack of the interrupted code.
 
-// GuestRunner is what handlers in guest code need of a machine beside Machine.
+// GuestRunner is the set of methods beyond Machine that handlers in guest code need.
 type GuestRunner interface {
 	// CallGuest calls guest code on top of what runs now, and returns its rax.
 	CallGuest(fn x86.Addr, a, b uint64) (uint64, error)
 	// Alloc takes n zeroed bytes of data memory, Free gives them back.
 	Alloc(n int) (x86.Addr, error)
 	Free(at x86.Addr)
-	// Local is a CPU's own page of variables, LocalOffset where it is from the
-	// CPU's GS base. It holds frames for handlers.
+	// Local is a CPU's own page of variables; LocalOffset is the page's distance from the CPU's GS
+	// base. The page holds register frames for handlers.
 	Local(cpu int) []uint64
 	LocalOffset() x86.Addr
 }

@@ -37,15 +37,15 @@ const jprobeStack = 64
 type jprobeArea struct {
 	regs  x86.PtRegs
 	stack [jprobeStack]byte
-	// saved is how many bytes of stack are.
+	// saved is the number of bytes in use in stack.
 	saved int
 }
 
-// jprobeState is what jprobes need of the guest: where handlers end.
+// jprobeState holds the guest addresses where jprobe handlers end.
 type jprobeState struct {
 	// pre is setjmpPre as a value, made once.
 	pre PreHandler
-	// ret is what lies strictly between jprobe_return and jprobe_return_end.
+	// ret is the range strictly between jprobe_return and jprobe_return_end.
 	ret x86.Range
 	// savedSP is the per-CPU variable from which jprobe_return loads rsp.
 	savedSP x86.Addr

@@ -122,7 +122,7 @@ func (p *Kprobe) Optimized() bool {
 	return (p.Flags|p.entryFlags())&FlagOptimized != 0
 }
 
-// entryFlags are those of the object that stands for a member, 0 where none does.
+// entryFlags returns the flags of the aggregator that a member belongs to; 0 without one.
 func (p *Kprobe) entryFlags() Flags {
 	if p.entry == nil {
 		return 0

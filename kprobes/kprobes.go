@@ -31,7 +31,7 @@ type Kprobes struct {
 	m     Machine
 	mem   slot.Memory
 	guest guestState
-	// ftrace is what probes on fentry sites need of the function tracer.
+	// ftrace is the state of the registrations with the function tracer.
 	ftrace ftraceState
 	table  table
 

@@ -29,8 +29,8 @@ type Kretprobe struct {
 	// them. ri begins with the return address; the instance's data is
 	// InstanceData bytes after ri, not in Instance.Data.
 	HandlerCode, EntryCode x86.Addr
-	// MaxActive is how many calls can be tracked at a time. 0 or less asks
-	// for the kernel's default, which registration stores here.
+	// MaxActive is the number of calls that can be tracked at a time. If it is 0 or less,
+	// registration stores the kernel's default here.
 	MaxActive int
 	// DataSize is the size in bytes of each instance's Data; the kernel's
 	// limit is 4096.
@@ -42,10 +42,10 @@ type Kretprobe struct {
 	pool *instancePool
 }
 
-// kretState is what return probes need of the subsystem.
+// kretState is the state that all return probes share.
 type kretState struct {
-	// trampoline is 0 until the first return probe is registered, callout what
-	// it calls.
+	// trampoline is the address of the return trampoline, callout the address that it calls. Both
+	// are 0 until the first return probe is registered.
 	trampoline, callout x86.Addr
 	// pending are the tasks' lists of instances, by task number, newest
 	// first (task_struct.rethooks, kretprobe_instances).

@@ -2,9 +2,8 @@ package kprobes
 
 import "kprobelab/x86"
 
-// Machine is what the subsystem needs of the machine it runs on. The emu
-// package has the real one; tests here have a small fake. One CPU runs at a
-// time, so no method needs to be safe for concurrent use.
+// Machine is the machine that the subsystem runs on. Package emu implements it; tests here have a
+// small fake. One CPU runs at a time, so no method needs to be safe for concurrent use.
 type Machine interface {
 	// NumCPU is the number of CPUs, all of them online.
 	NumCPU() int
@@ -33,22 +32,20 @@ type Machine interface {
 	// and change in place.
 	Callout(symbol string, fn func(frame x86.Addr, regs *x86.PtRegs)) (x86.Addr, error)
 
-	// GSBase is where a CPU's per-CPU variables are: add the address of a
-	// variable's symbol.
+	// GSBase is a CPU's GS base. A per-CPU variable is at GSBase plus the address of its symbol.
 	GSBase(cpu int) x86.Addr
 
 	// SetTraps installs the subsystem as the receiver of the CPUs' traps.
 	SetTraps(x86.Traps)
 }
 
-// Pointers is what a machine may have beside Machine: CPU and Task without a
-// call.
+// Pointers is an optional interface of a machine: CPU and Task without a call.
 type Pointers interface {
 	Where() (cpu, task *int)
 }
 
-// Swapper is what a machine may have beside Machine: it reads and writes a word
-// in one call. Where it cannot do both, it changes nothing.
+// Swapper is an optional interface of a machine: SwapWord reads and writes a word in one call. If
+// it cannot do both, it changes nothing.
 type Swapper interface {
 	SwapWord(addr x86.Addr, v uint64) (old uint64, err error)
 }

@@ -6,18 +6,17 @@ import (
 	"kprobelab/x86"
 )
 
-// Misuse is something that a pre handler did to the path of execution and that
-// has no effect, or hardly the one that was meant (kprobes.rst, Changing Execution
-// Path, and the note at the end of How Does Jump Optimization Work). The kernel
-// says nothing of it.
+// Misuse reports that a pre handler changed the path of execution in a way that has no effect, or
+// not the intended one (kprobes.rst, Changing Execution Path, and the note at the end of How Does
+// Jump Optimization Work). The kernel reports nothing.
 type Misuse struct {
 	// Probe is the probe with the handler, and Name its place, "symbol" or "symbol+0xoffset".
 	Probe *Kprobe
 	Name  string
-	// Way is how the hit came.
+	// Way is the mechanism by which the CPU reached the probe.
 	Way Way
-	// Returned is what the handler returned. IP is where it left ip, and From
-	// where that was before; SP and FromSP are the same of sp.
+	// Returned is the handler's return value. IP is the ip that the handler set, and From the ip
+	// before that; SP and FromSP are the same for sp.
 	Returned             int
 	IP, From, SP, FromSP uint64
 }

@@ -21,14 +21,14 @@ type model struct {
 	w      *world
 	places []x86.Addr
 	probes map[x86.Addr][]*modelProbe
-	// aggregate is whether an address has had two probes since it had none;
-	// disabled is what stands for it in the kernel's table, apart from its
-	// members: only enabling while probes are armed clears it.
+	// aggregate is true if an address has had two probes since it last had none. disabled is the
+	// flag of its aggregator in the kernel's table, apart from its members: only enabling while
+	// probes are armed clears it.
 	aggregate, disabled map[x86.Addr]bool
-	// boosted is whether the slot was built to go on by itself: then no post
-	// handler of the address ever runs (docs/spec 2.4). boostable is where it can be.
+	// boosted is true if the slot was built to continue without a trap: then no post handler of the
+	// address ever runs (docs/spec 2.4). boostable is true if it can be built so.
 	boosted, boostable map[x86.Addr]bool
-	// order is what handlers ran in the hit that is being checked.
+	// order lists the probes whose handlers ran in the hit that is being checked.
 	order []*modelProbe
 	off   bool // globally disarmed
 	going bool // the module is unloaded
@@ -129,7 +129,7 @@ func (m *model) expectHit(at x86.Addr, nested bool) {
 	}
 }
 
-// modelSteps is how many steps the model is tried with, over all releases.
+// modelSteps returns the number of steps of the model test, summed over all releases.
 func modelSteps() int {
 	switch {
 	case testing.Short():

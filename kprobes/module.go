@@ -8,8 +8,8 @@ import (
 	"kprobelab/x86"
 )
 
-// moduleSource is what a View with modules, such as an image, knows of them
-// beside their symbols.
+// moduleSource is an optional interface of a View, such as an image, that has modules. It returns
+// their names and the ranges of their text.
 type moduleSource interface {
 	Modules() []string
 	ModuleText(name string) (kimage.ModuleText, bool)

@@ -50,14 +50,14 @@ const (
 	// EventOptimized: the jump of an optimized probe was taken, and its detour
 	// buffer calls the handlers.
 	EventOptimized
-	// EventDetoured: they have run; the buffer goes on by itself.
+	// EventDetoured: the handlers have run; the detour buffer continues without Go.
 	EventDetoured
 	// EventDetour: after a breakpoint, execution goes on at the copied
 	// instructions in the detour buffer.
 	EventDetour
 	// EventPoke: the breakpoint of a text poke was hit.
 	EventPoke
-	// NumEventKinds is how many there are.
+	// NumEventKinds is the number of kinds.
 	NumEventKinds
 )
 
@@ -79,13 +79,13 @@ type Event struct {
 	// Probe is the table entry that was hit, or the member whose handler is
 	// called.
 	Probe *Kprobe
-	// Way is how the CPU came to this step's handler or trap; of a later step,
-	// how the hit began.
+	// Way is the mechanism by which the CPU reached this step's handler or trap. For a later step
+	// it is the way in which the hit began.
 	Way  Way
 	CPU  int
 	Task int
-	// Addr is what the step is about: the probed address, the slot, or where
-	// execution goes on.
+	// Addr is the address that the step concerns: the probed address, the slot, or the address at
+	// which execution continues.
 	Addr x86.Addr
 	// Regs is the frame as it is now, before a handler is called. It is valid
 	// during the call only.

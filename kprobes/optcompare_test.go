@@ -81,7 +81,7 @@ func (r *optRun) hitBy(t *thread) (x86.Addr, bool) {
 	return 0, false
 }
 
-// compare is what has to be the same after every step.
+// compare compares the subsystem with the model, after every step.
 func (r *optRun) compare() error {
 	if r.failed != nil {
 		return r.failed

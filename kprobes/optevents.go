@@ -54,7 +54,7 @@ const (
 	// OptAllowed and OptForbidden: the sysctl was changed.
 	OptAllowed
 	OptForbidden
-	// NumOptKinds is how many there are.
+	// NumOptKinds is the number of kinds.
 	NumOptKinds
 )
 

@@ -155,8 +155,8 @@ func (r *optRun) change(n int) string {
 	return fmt.Sprintf("enable +%d", p.off)
 }
 
-// waitOver is what a caller that wants kprobe_mutex does to a waiting worker:
-// it ends, or starts over.
+// waitOver acts as a caller that needs kprobe_mutex does on a waiting worker: the worker ends, or
+// starts over.
 func (r *optRun) waitOver() {
 	if !r.inWait {
 		return
@@ -286,7 +286,7 @@ func (r *optRun) knob() string {
 	return fmt.Sprintf("enabled %v", on)
 }
 
-// optSteps is how many steps the model is tried with, over all releases.
+// optSteps returns the number of steps of the model test, summed over all releases.
 func optSteps() int {
 	if os.Getenv("KPROBELAB_SOAK") != "" {
 		return 2_000_000

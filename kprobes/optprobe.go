@@ -33,15 +33,15 @@ import (
 // removes it and frees its buffer. Only the functions of optqueue.go and
 // optworker.go change a state.
 
-// Patcher is what jump optimization needs of a machine beside Machine.
+// Patcher is the set of methods beyond Machine that jump optimization needs.
 type Patcher interface {
-	// PokeTextNoSync changes text and leaves every CPU with what it has
-	// fetched of it already (text_poke).
+	// PokeTextNoSync changes text. Every CPU keeps the bytes that it has already fetched
+	// (text_poke).
 	PokeTextNoSync(addr x86.Addr, b []byte) error
 	// SyncCore makes one CPU see all text that was poked (the sync-core IPI).
 	SyncCore(cpu int)
-	// TaskSwitches is how often a task gave up its CPU by itself, and whether
-	// it is inside a call and not asleep. ok is false past the last task.
+	// TaskSwitches returns how many times a task has given up its CPU voluntarily, and whether it
+	// is inside a call and not asleep. ok is false past the last task.
 	TaskSwitches(task int) (n uint64, inside, ok bool)
 }
 
@@ -49,15 +49,15 @@ type Patcher interface {
 // its kprobe, with its detour buffer (optinsn).
 type optimized struct {
 	entry *Kprobe
-	// on is the list that it is on, nil for none; prev and next link it.
+	// on is the list that holds it, nil if none does; prev and next link it.
 	on         *optList
 	prev, next *optimized
 
-	// d is the buffer as it was built; d.Size is 0 where none is prepared.
+	// d is the detour buffer as built; d.Size is 0 if none is prepared.
 	d     optimizer.Detour
 	page  *slotPage
 	index int
-	// handle is what the buffer passes to the callback (setHandle).
+	// handle is the number that the buffer passes to the callback (setHandle).
 	handle uint64
 	// saved are the bytes at A+1 to A+4 as they were when the jump was written
 	// (copied_insn).

@@ -312,7 +312,7 @@ func TestOptimizedHitDoesNotAllocate(t *testing.T) {
 	}))
 	require.Equal(t, 101, p.hits)
 	regs.OrigAX = 1 << 40
-	kprobes.OptimizedCallback(w.k, regs) // nobody's
+	kprobes.OptimizedCallback(w.k, regs) // no buffer has this handle
 	require.Equal(t, 101, p.hits)
 }
 

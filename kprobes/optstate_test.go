@@ -389,5 +389,5 @@ func TestNoOptimizer(t *testing.T) {
 	require.NoError(t, late.k.RegisterKprobe(&early.Kprobe))
 	require.Equal(t, "plain", late.state(0))
 	require.NoError(t, late.k.InitOptprobes())
-	require.Equal(t, "optimizing", late.state(0), "the initcall asks those that are there")
+	require.Equal(t, "optimizing", late.state(0), "the initcall queues the probes that exist")
 }

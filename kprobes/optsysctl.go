@@ -13,7 +13,7 @@ import (
 // can be.
 func (k *Kprobes) Optimization() bool { return k.opt.allowed }
 
-// ReadOptimization is what the sysctl's file reads.
+// ReadOptimization returns the content of the sysctl's file: "1\n" or "0\n".
 func (k *Kprobes) ReadOptimization() string {
 	if k.opt.allowed {
 		return "1\n"
@@ -21,8 +21,8 @@ func (k *Kprobes) ReadOptimization() string {
 	return "0\n"
 }
 
-// WriteOptimization is a write to the sysctl's file: 0 or 1, in decimal, with
-// white space around it. Anything else is EINVAL; else as SetOptimization.
+// WriteOptimization acts on a write to the sysctl's file: 0 or 1, in decimal, with white space
+// around it. Any other text is EINVAL; else it returns the error of SetOptimization.
 func (k *Kprobes) WriteOptimization(text string) error {
 	switch v := strings.Trim(text, " \t\n"); v {
 	case "0", "1":

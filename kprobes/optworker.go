@@ -13,12 +13,12 @@ import (
 // (docs/spec 4.7). It is scheduled when something is queued. It runs in steps,
 // and other CPUs may run between them.
 //
-// A kernel's worker starts by itself after 5 jiffies. This one runs when its
-// caller says so (WorkerStep, Settle), so that nothing changes unasked in the
-// middle of a run. WorkerDue says when the kernel's would start; a session asks it
-// between calls and between the slices of tasks.
+// A kernel's worker starts 5 jiffies after it was scheduled. This one runs only when its caller
+// calls WorkerStep or Settle, so that nothing changes unexpectedly in the middle of a run.
+// WorkerDue reports when the kernel's worker would start; a session calls it between calls and
+// between the slices of tasks.
 
-// phase is where a run of the worker is.
+// phase is the step that the worker is in.
 type phase int
 
 const (
@@ -42,7 +42,7 @@ type worker struct {
 	scheduled bool
 	due       uint64
 	phase     phase
-	// op is whose text is being written.
+	// op is the probe whose text is being written.
 	op    *optimized
 	grace grace
 	// undone: this run has undone a jump.
@@ -306,7 +306,7 @@ func (k *Kprobes) drain() {
 
 // Unsettled is the error of Settle while tasks are inside calls.
 type Unsettled struct {
-	// Tasks are those that have not scheduled since the worker's wait began.
+	// Tasks are the numbers of the tasks that have not scheduled since the worker's wait began.
 	Tasks []int
 }
 

@@ -143,7 +143,7 @@ func (w *optWorld) TaskSwitches(task int) (uint64, bool, bool) {
 	return w.calls[task], t != nil && !t.done && w.leaveOut != "wait", true
 }
 
-// fetched is what a CPU sees, and whether that is an instruction at all.
+// fetched returns the bytes that a CPU executes, which may be stale, and checks them (checkWhole).
 func (w *optWorld) fetched(cpu int, at x86.Addr, code []byte) []byte {
 	if len(w.stale[cpu]) > 0 {
 		code = bytes.Clone(code)

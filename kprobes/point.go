@@ -23,7 +23,7 @@ const (
 	PointAnnounce
 	// PointGrace: an RCU grace period has to pass.
 	PointGrace
-	// PointDrain: the optimizer's worker has to come to its end.
+	// PointDrain: the caller waits until the optimizer's worker has finished.
 	PointDrain
 	// PointFree: a slot, a detour buffer or an object is freed.
 	PointFree
@@ -31,7 +31,7 @@ const (
 	PointFreed
 	// PointModule: the module of an address is looked at again.
 	PointModule
-	// NumPointKinds is how many there are.
+	// NumPointKinds is the number of kinds.
 	NumPointKinds
 )
 
@@ -45,17 +45,16 @@ func (k PointKind) String() string { return pointNames[k] }
 // Point is a step that is about to be taken.
 type Point struct {
 	Kind PointKind
-	// Probe is the table entry or the member that it is about, nil for none.
+	// Probe is the table entry or member concerned; nil if none is.
 	Probe *Kprobe
-	// Addr is the probed address; of PointFree the slot, if that may be used again at
-	// once, else 0.
+	// Addr is the probed address. For PointFree it is the slot's address, if the slot may be used
+	// again at once, else 0.
 	Addr x86.Addr
 }
 
-// Stepper is what a machine may have beside Machine, if it lets several CPUs
-// run inside this package in turn: it is told before each such step, and
-// returns when the step may be taken. The handlers of two CPUs then overlap, and
-// grace periods are waited for and not assumed.
+// Stepper is an optional interface of a machine that lets several CPUs run inside this package in
+// turn. Point is called before each such step, and returns when the step may be taken. The handlers
+// of two CPUs then overlap, and grace periods are waited for, not assumed.
 //
 // The machine takes care that no two callers are inside functions that change
 // what is registered or enabled, nor inside WorkerStep, from the worker's first

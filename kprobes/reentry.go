@@ -27,8 +27,8 @@ func (k *Kprobes) reenter(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) bool {
 	return k.setupStep(cpu, p, regs, true)
 }
 
-// disarmForGood is what 2.6.18 does with a probe that is hit in a post
-// handler: its breakpoint goes and the outer probe is lost.
+// disarmForGood disarms a probe that is hit in a post handler, as 2.6.18 does: its breakpoint is
+// removed and the outer probe is lost.
 func (k *Kprobes) disarmForGood(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) bool {
 	if err := k.disarm(p); err != nil {
 		k.fail(err)

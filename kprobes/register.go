@@ -96,7 +96,7 @@ func (k *Kprobes) check(p *Kprobe, pt *probepoint.Point) error {
 			return probepoint.Refuse(rule.NotText, p.Addr, pt.String())
 		}
 		if k.c.Check.ModuleAskedTwice {
-			k.point(PointModule, p) // asked again, it may be nobody's: the kernel's own
+			k.point(PointModule, p) // the second lookup may find no module: then the address is the kernel's own
 		}
 	}
 	err := probepoint.Check(k.view, pt, k.c)

@@ -7,8 +7,8 @@ import (
 	"kprobelab/x86"
 )
 
-// trampolineReturn is what the trampoline calls: frame is the guest address
-// of the register frame, and regs that frame in place (docs/spec 5.4, 5.5).
+// trampolineReturn is the Go function that the trampoline calls. frame is the guest address of the
+// register frame, and regs is that frame in place (docs/spec 5.4, 5.5).
 func (k *Kprobes) trampolineReturn(frame x86.Addr, regs *x86.PtRegs) {
 	cpu := k.arrive()
 	regs.CS = x86.KernelCS

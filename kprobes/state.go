@@ -2,7 +2,7 @@ package kprobes
 
 import "kprobelab/x86"
 
-// Status is where a CPU is in handling a hit, with the kernel's values.
+// Status is a CPU's stage in the handling of a hit, with the kernel's values.
 type Status int
 
 // The states. They have a meaning only while a probe is being handled.
@@ -60,17 +60,17 @@ type cpuState struct {
 	way           Way
 	// instance is the member of an aggregate whose handler runs.
 	instance *Kprobe
-	// local is the CPU's page of variables, nil while no handler is guest
-	// code, and frames how many of its frames are in use.
+	// local is the CPU's page of variables, nil while no handler is guest code. frames is the
+	// number of the page's register frames in use.
 	local  []uint64
 	frames int
 	// word and byte are buffers for guest memory. A slice of a local variable
 	// would be allocated on every hit.
 	word [8]byte
 	byte [1]byte
-	// prev is what the one nested hit that is possible has saved.
+	// prev is the saved state of the outer hit during the one nested hit that is possible.
 	prev control
-	// jump is what a jprobe saved while its handler runs.
+	// jump is the state that a jprobe saves while its handler runs.
 	jump jprobeArea
 }
 

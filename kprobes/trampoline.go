@@ -38,7 +38,7 @@ const (
 	offAbove = x86.PtRegsSize // the word above the frame
 )
 
-// field is where a value is filled in.
+// field is the kind of value that is filled into an instruction.
 type field int
 
 const (
