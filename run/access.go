@@ -9,30 +9,27 @@ import (
 	"kprobelab/x86"
 )
 
-// AccessLines writes hits of watchpoints as perf script --ns does, and what the bytes held.
-type AccessLines struct {
-	symbolize func(x86.Addr) string
-	task      func(n int) (pid int, comm string)
-}
-
-// NewAccessLines makes them for a kernel's machine.
-func NewAccessLines(l *kprobelab.Lab) AccessLines {
-	s := AccessLines{l.Machine.Symbolize, func(n int) (int, string) { return n, "task" }}
+// NamesOf are the names of a kernel's machine.
+func NamesOf(l *kprobelab.Lab) Names {
+	n := Names{Place: l.Machine.Symbolize}
 	if k, err := l.Booted(); err == nil {
-		s.task = k.Names()
+		n.Task = k.Names()
 	}
-	return s
+	return n
 }
 
-// Line is the line of a hit.
-func (s AccessLines) Line(w *watch.Watchpoint, h *watch.Hit, regs *x86.PtRegs) string {
-	pid, comm := s.task(h.Task)
+// AccessLine is the hit of a watchpoint as perf script --ns writes it, and what the bytes held.
+func (n *Names) AccessLine(w *watch.Watchpoint, h *watch.Hit, regs *x86.PtRegs) string {
+	pid, comm := h.Task, "task"
+	if n.Task != nil {
+		pid, comm = n.Task(h.Task)
+	}
 	ip := x86.Addr(regs.IP)
 	size := ""
 	if h.Kinds != machine.WatchExec {
 		size = fmt.Sprintf("/%d", w.Len)
 	}
-	line := fmt.Sprintf("%16s %5d [%03d] %5d.%09d: mem:0x%x%s:%s: %s", comm, pid, h.CPU, h.Now/1e9, h.Now%1e9, uint64(w.Addr), size, watch.Access(w.Kinds), s.symbolize(ip))
+	line := fmt.Sprintf("%16s %5d [%03d] %5d.%09d: mem:0x%x%s:%s: %s", comm, pid, h.CPU, h.Now/1e9, h.Now%1e9, uint64(w.Addr), size, watch.Access(w.Kinds), n.Place(ip))
 	if h.Kinds == machine.WatchExec {
 		return line
 	}

@@ -2,7 +2,7 @@
 // says. All that happens is an Event, which a Sink gets while it happens.
 //
 // A Kernel plan is for an image or the dump of a booted kernel, a Program plan for a program without a kernel. Text,
-// ProgramText, JSON and Perfetto are sinks that print; Tee gives events to several sinks, Capped bounds what one gets.
+// JSON and Perfetto are sinks that print; Tee gives events to several sinks, Capped bounds what one gets.
 //
 // It must not know flags, terminals and exit codes: a program of somebody's own does with it what the command does.
 package run

@@ -78,8 +78,10 @@ type (
 	// Planted and RefusedProbe of uprobes in a program without a kernel.
 	Started struct {
 		// Lab is the kernel's machine, nil of a program without a kernel.
-		Lab     *kprobelab.Lab
-		program *program
+		Lab *kprobelab.Lab
+		// Name is the image's, or the program's.
+		Name  string
+		Names Names
 	}
 	// Planted: a probe is in the text.
 	Planted struct{ Probe Probe }
@@ -95,9 +97,9 @@ type (
 		Where Where
 		Regs  *x86.PtRegs
 		Post  bool
-		// Text is what the kernel writes to trace about it; "" of a kprobe.
+		// Text is what the kernel writes to trace about it, and Args are the arguments in it; of a kprobe there is neither.
 		Text string
-		user *userprobe.Record
+		Args []Arg
 	}
 	// Returned: the handler of a return probe runs.
 	Returned struct {
@@ -107,10 +109,11 @@ type (
 		// took the time of entry.
 		Value    uint64
 		Duration int64
-		// Regs and Text are a uprobe's.
+		// Regs, Text, Args, and the address To that the function returns to, are a uprobe's.
 		Regs *x86.PtRegs
 		Text string
-		user *userprobe.Record
+		Args []Arg
+		To   x86.Addr
 	}
 	// Accessed: the watchpoint was hit.
 	Accessed struct {
@@ -118,6 +121,7 @@ type (
 		Where Where
 		Hit   *watch.Hit
 		Regs  *x86.PtRegs
+		of    describer
 	}
 	// Step is one step of what the kernel does at a hit. Number counts from 1 in every hit.
 	Step struct {
@@ -125,12 +129,15 @@ type (
 		Number int
 		// Addr is what the step is about.
 		Addr x86.Addr
-		// Text is the step's kind and the step in words.
-		Text string
-		// words are the step in words.
-		words string
-		hit   *kprobes.Event
-		user  *userprobe.Event
+		// Words are the step in words, Text has its kind before them.
+		Words, Text string
+		// Regs are the registers after the step, nil where it has none.
+		Regs *x86.PtRegs
+		// Returns are the events whose return a call begins to wait for, or waits for no more.
+		Returns []string
+		hit     *kprobes.Event
+		user    *userprobe.Event
+		of      describer
 	}
 	// TracingOpened: events of tracing are about to be defined.
 	TracingOpened struct{ Tracing *tracing.Tracing }
@@ -172,11 +179,23 @@ type (
 	Removed struct{ Probe Probe }
 	// Done: the last call or program has ended, and no probe is in the text.
 	Done struct{}
-	// Counters are the probes' counts, in the order in which they were planted.
-	Counters struct{ Probes []Probe }
-	// Stats is what became of a program's probes and system calls, as text.
-	Stats struct{ Text string }
+	// Counters are the probes' counts, in the order in which they were planted. Text is a program's uprobe_profile, with
+	// what became of its system calls.
+	Counters struct {
+		Probes []Probe
+		Text   string
+	}
 )
+
+// Arg is an argument of an event, as trace has it.
+type Arg struct{ Name, Value string }
+
+// Names name addresses and tasks while the machine is there.
+type Names struct {
+	Place func(x86.Addr) string
+	// Task is the process number and the name of a task or thread; nil where the kernel has none.
+	Task func(n int) (pid int, comm string)
+}
 
 // Buffer is a buffer argument as the call left it.
 type Buffer struct {
@@ -204,4 +223,3 @@ func (Exited) event()        {}
 func (Removed) event()       {}
 func (Done) event()          {}
 func (Counters) event()      {}
-func (Stats) event()         {}

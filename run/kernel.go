@@ -33,8 +33,8 @@ func (p *Kernel) Run(img *kimage.Image, to Sink) error {
 		return MachineError(img, err)
 	}
 	defer lab.Close()
-	r := &runner{lab: session.New(lab), to: to}
-	r.put(Started{Lab: lab})
+	r := &runner{lab: session.New(lab), feed: feed{to}, steps: newKernelSteps(lab)}
+	r.put(Started{Lab: lab, Name: img.Name(), Names: NamesOf(lab)})
 	return r.run(p, w)
 }
 
@@ -50,7 +50,8 @@ func MachineError(img *kimage.Image, err error) error {
 // runner is one run.
 type runner struct {
 	lab *session.Session
-	to  Sink
+	feed
+	steps *kernelSteps
 	// in are the probes in the text, done those that were.
 	in, done []*session.Planted
 	// tracing has the events, nil where none is asked for.
@@ -66,11 +67,6 @@ type runner struct {
 	// taken is the first probe that the booted kernel has taken the place of.
 	taken error
 }
-
-// put gives the sink an event. An error of the sink is the sink's to keep.
-func (r *runner) put(e Event) { _ = r.to.Put(e) }
-
-func (r *runner) log(from, line string) { r.put(Logged{from, line}) }
 
 func (r *runner) run(p *Kernel, w work) error {
 	r.listen(p)
@@ -113,7 +109,7 @@ func (r *runner) run(p *Kernel, w work) error {
 func (r *runner) listen(p *Kernel) {
 	l := r.lab
 	if p.Steps {
-		l.Kprobes.Observe(func(e kprobes.Event) { r.put(stepOf(l, &e)) })
+		l.Kprobes.Observe(func(e kprobes.Event) { r.put(r.steps.stepOf(l, &e)) })
 	}
 	kernel := func(line string) { r.log("kernel", line) }
 	l.Kprobes.OnLog(kernel)
@@ -140,7 +136,7 @@ func (r *runner) handlers(noPost bool) session.Handlers {
 			r.put(Returned{Probe: probeOf(p), Where: where(at), Value: value, Duration: ns})
 		},
 		Watched: func(p *session.Planted, h *watch.Hit, regs *x86.PtRegs) {
-			r.put(Accessed{Probe: probeOf(p), Where: Where{CPU: h.CPU, Task: h.Task, Now: h.Now}, Hit: h, Regs: regs})
+			r.put(Accessed{Probe: probeOf(p), Where: Where{CPU: h.CPU, Task: h.Task, Now: h.Now}, Hit: h, Regs: regs, of: r.steps})
 		},
 	}
 	if noPost {
@@ -167,7 +163,15 @@ func (r *runner) begin(p *Kernel) error {
 	if p.Registers {
 		r.lab.Watches.Registers = r.lab.Registers()
 	}
-	if err := r.watchAll(p.Watches, h); err != nil {
+	err := r.watchAll(p.Watches, func(place watch.Place) (*Probe, error) {
+		w, err := r.lab.Watch(place, h)
+		if err != nil {
+			return nil, err
+		}
+		r.in = append(r.in, w)
+		return probeOf(w), nil
+	})
+	if err != nil {
 		return err
 	}
 	if err := r.define(p); err != nil || p.NoSettle {
@@ -209,20 +213,6 @@ func (r *runner) plantAll(probes []KernelProbe, h session.Handlers) error {
 	return nil
 }
 
-// watchAll sets the watchpoints in order, with Registers as many as the kernel lets.
-func (r *runner) watchAll(places []watch.Place, h session.Handlers) error {
-	for _, place := range places {
-		p, err := r.lab.Watch(place, h)
-		if err != nil {
-			r.put(RefusedProbe{Probe: Probe{Kind: "watchpoint", Text: place.String()}, Err: err})
-			return refused(fmt.Errorf("--watch %s: %w", place, err))
-		}
-		r.in = append(r.in, p)
-		r.put(Planted{*probeOf(p)})
-	}
-	return nil
-}
-
 // unplantAll takes the probes away, newest first as modules are unloaded.
 func (r *runner) unplantAll() {
 	for i := len(r.in) - 1; i >= 0; i-- {
@@ -237,5 +227,5 @@ func (r *runner) counters() {
 	for i, p := range r.done {
 		list[i] = *probeOf(p)
 	}
-	r.put(Counters{list})
+	r.put(Counters{Probes: list})
 }

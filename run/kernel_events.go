@@ -54,14 +54,10 @@ func (r *runner) traced(p *Kernel) error {
 	}
 	defer r.tracing.Close()
 	text, err := fs.ReadFile(r.tracing, "trace")
-	switch {
-	case err != nil:
-	case p.Trace != nil:
-		err = p.Trace(string(text))
-	default:
-		r.put(Traced{string(text)})
+	if err != nil {
+		return err
 	}
-	return err
+	return r.feed.traced(string(text), p.Trace)
 }
 
 // defineUser defines the events in the kernel's own uprobe_events, those of points first, and enables them.

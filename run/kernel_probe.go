@@ -2,8 +2,6 @@ package run
 
 import (
 	"kprobelab/internal/session"
-	"kprobelab/internal/steptext"
-	"kprobelab/kprobes"
 )
 
 // probeOf describes a planted probe.
@@ -18,9 +16,3 @@ func (p *Probe) unplaced() *Probe {
 }
 
 func where(at session.Where) Where { return Where{CPU: at.CPU, Task: at.Task, Now: at.Now} }
-
-// stepOf is a step of a hit as an event.
-func stepOf(l *session.Session, e *kprobes.Event) Step {
-	words := steptext.Hit(e)
-	return Step{Where: where(l.Here()), Number: e.Step, Addr: e.Addr, Text: e.Kind.String() + ": " + words, words: words, hit: e}
-}

@@ -4,10 +4,9 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"strings"
 
-	"kprobelab"
 	"kprobelab/internal/perfetto"
-	"kprobelab/internal/userprobe"
 	"kprobelab/watch"
 	"kprobelab/x86"
 )
@@ -17,10 +16,9 @@ import (
 type Perfetto struct {
 	w *bufio.Writer
 	// json is whether the trace is JSON lines.
-	json    bool
-	tl      *perfetto.Timeline
-	lab     *kprobelab.Lab
-	program *program
+	json  bool
+	tl    *perfetto.Timeline
+	names Names
 }
 
 // NewPerfetto makes one that writes to w, in Perfetto's own format or as JSON lines. The caller ends with Close.
@@ -42,9 +40,13 @@ func (r *Perfetto) Put(e Event) error {
 	case Recorded:
 		r.tl.Record(e.Record)
 	case Hit:
-		r.record(e.user)
+		if e.Text != "" {
+			r.record(e.Probe, e.Where, e.Args)
+		}
 	case Returned:
-		r.record(e.user)
+		if e.Text != "" {
+			r.record(e.Probe, e.Where, e.Args, perfetto.Arg{Name: "ip", Value: perfetto.Pointer(e.To)})
+		}
 	}
 	return nil
 }
@@ -59,28 +61,29 @@ func (r *Perfetto) Close() error {
 }
 
 func (r *Perfetto) start(e *Started) {
-	r.lab, r.program = e.Lab, e.program
-	if r.program != nil {
-		r.begin(r.program.name(), r.program.places.place)
+	r.names = e.Names
+	if r.json {
+		r.tl = perfetto.NewTimelineJSON(r.w, e.Names.Place)
+	} else {
+		r.tl = perfetto.NewTimeline(r.w, e.Name, e.Names.Place)
+	}
+	if e.Names.Task != nil {
+		r.tl.Tasks(e.Names.Task)
+	}
+	if e.Lab == nil {
 		return
 	}
-	l := r.lab
-	r.begin(l.Image.Name(), l.Machine.Symbolize)
-	if k, err := l.Booted(); err == nil {
-		r.tl.Tasks(k.Names())
-	}
-	l.Machine.OnText(
-		func(at x86.Addr, n int) { r.tl.Poke(l.Machine.Now(), l.Machine.CPU(), at, n) },
-		func(cpu int) { r.tl.Sync(l.Machine.Now(), cpu) },
-	)
+	m := e.Lab.Machine
+	m.OnText(func(at x86.Addr, n int) { r.tl.Poke(m.Now(), m.CPU(), at, n) }, func(cpu int) { r.tl.Sync(m.Now(), cpu) })
 }
 
-func (r *Perfetto) begin(name string, symbol func(x86.Addr) string) {
-	if r.json {
-		r.tl = perfetto.NewTimelineJSON(r.w, symbol)
-	} else {
-		r.tl = perfetto.NewTimeline(r.w, name, symbol)
+// thread is the track of a program's thread, nil of a kernel's task.
+func (r *Perfetto) thread(w Where) *perfetto.Thread {
+	if w.PID == 0 {
+		return nil
 	}
+	_, comm := r.names.Task(w.Task)
+	return &perfetto.Thread{PID: w.PID, TID: w.Task, Comm: comm}
 }
 
 func (r *Perfetto) step(e *Step) {
@@ -88,38 +91,22 @@ func (r *Perfetto) step(e *Step) {
 		r.tl.Hit(e.Where.Now, e.hit)
 		return
 	}
-	var returns []string
-	for _, of := range r.program.trace.Events() {
-		if e.user.File != nil && of.Return && of.At(e.user.File, e.user.Offset) {
-			returns = append(returns, of.Event())
-		}
-	}
-	r.tl.User(e.Where.Now, r.program.thread(), e.user, returns)
+	r.tl.User(e.Where.Now, *r.thread(e.Where), e.user, e.Returns)
 }
 
 func (r *Perfetto) accessed(e *Accessed) {
-	h := &perfetto.Watched{
-		Now: e.Where.Now, CPU: e.Where.CPU, Task: e.Where.Task, Name: e.Probe.Text, Access: watch.Access(e.Hit.Kinds),
+	r.tl.Watched(&perfetto.Watched{
+		Now: e.Where.Now, CPU: e.Where.CPU, Task: e.Where.Task, Thread: r.thread(e.Where), Name: e.Probe.Text, Access: watch.Access(e.Hit.Kinds),
 		Addr: e.Probe.Watched.Addr, IP: x86.Addr(e.Regs.IP), Old: e.Hit.Old, New: e.Hit.New,
-	}
-	if r.program != nil {
-		r.tl.UserWatched(h, r.program.thread())
-		return
-	}
-	r.tl.Watched(h)
+	})
 }
 
-// record draws the record of a uprobe event.
-func (r *Perfetto) record(h *userprobe.Record) {
-	if h == nil {
-		return // a kernel's hits are drawn by their steps
+// record draws the record of a uprobe event; a kernel's hits are drawn by their steps.
+func (r *Perfetto) record(p *Probe, at Where, list []Arg, more ...perfetto.Arg) {
+	args := append([]perfetto.Arg{{Name: "addr", Value: perfetto.Pointer(*p.Addr)}}, more...)
+	for _, a := range list {
+		args = append(args, perfetto.Arg{Name: a.Name, Value: a.Value})
 	}
-	args := []perfetto.Arg{{Name: "addr", Value: perfetto.Pointer(h.At)}}
-	if h.Event.Return {
-		args = append(args, perfetto.Arg{Name: "ip", Value: perfetto.Pointer(h.Return)})
-	}
-	for i, value := range h.Args {
-		args = append(args, perfetto.Arg{Name: h.Event.Args[i].Name, Value: value})
-	}
-	r.tl.UserRecord(h.Time, r.program.thread(), h.Event.Group, h.Event.Event(), h.Event.Return, args)
+	group, event, _ := strings.Cut(p.Text, "/")
+	r.tl.UserRecord(at.Now, *r.thread(at), group, event, p.Returns(), args)
 }

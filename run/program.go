@@ -10,7 +10,6 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/internal/engine"
-	"kprobelab/internal/perfetto"
 	"kprobelab/internal/process"
 	"kprobelab/internal/userprobe"
 	"kprobelab/machine"
@@ -40,7 +39,7 @@ type Program struct {
 	Registers bool
 	// Rules are those of the kernel whose uprobes they are.
 	Rules *profile.Config
-	// Steps gives each step of a hit and each record, Counters the probes' counts and Stats at the end.
+	// Steps gives each step of a hit and each record, Counters the probes' counts at the end.
 	Steps, Counters bool
 	// Trace gets the content of the file trace in place of an event Traced, nil for the event.
 	Trace func(text string) error
@@ -56,9 +55,9 @@ type Program struct {
 
 // program is one run.
 type program struct {
-	plan   *Program
-	rules  *profile.Config
-	to     Sink
+	plan  *Program
+	rules *profile.Config
+	feed
 	trace  *userprobe.Trace
 	probes *userprobe.Probes
 	p      *process.Process
@@ -69,12 +68,6 @@ type program struct {
 
 // name is the program's.
 func (r *program) name() string { return path.Base(r.plan.Files.program.Name) }
-
-func (r *program) thread() perfetto.Thread {
-	return perfetto.Thread{PID: r.p.PID(), TID: r.p.TID(), Comm: r.p.Comm()}
-}
-
-func (r *program) put(e Event) { _ = r.to.Put(e) }
 
 // Check refuses uprobes on a kernel without them.
 func (p *Program) Check() error {
@@ -90,7 +83,7 @@ func (p *Program) Run(to Sink) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
-	r := &program{plan: p, rules: p.Rules, to: to}
+	r := &program{plan: p, rules: p.Rules, feed: feed{to}}
 	r.probes = userprobe.New(r.rules)
 	r.trace = userprobe.NewTrace(r.rules, r.probes, p.Files.all()...)
 	r.trace.Dir = p.Dir
@@ -103,12 +96,14 @@ func (p *Program) Run(to Sink) error {
 	defer r.p.Close()
 	r.trace.Attach(r.p)
 	r.places = newPlaces(r.p)
-	r.put(Started{program: r})
+	r.put(Started{Name: r.name(), Names: Names{
+		Place: r.places.place, Task: func(int) (int, string) { return r.p.TID(), r.p.Comm() },
+	}})
 	r.observe()
 	if err := r.watch(); err != nil {
 		return err
 	}
-	r.probes.OnLog = func(line string) { r.put(Logged{"kernel", line}) }
+	r.probes.OnLog = func(line string) { r.log("kernel", line) }
 	x, err := r.p.Run()
 	r.put(Done{})
 	r.printed()
@@ -164,12 +159,7 @@ func (r *program) traced() error {
 	if len(r.trace.Events()) == 0 {
 		return nil
 	}
-	text := r.trace.Text()
-	if r.plan.Trace != nil {
-		return r.plan.Trace(text)
-	}
-	r.put(Traced{text})
-	return nil
+	return r.feed.traced(r.trace.Text(), r.plan.Trace)
 }
 
 // ended makes the program's end an error unless its exit code is 0.

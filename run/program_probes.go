@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"kprobelab/internal/process"
-	"kprobelab/internal/steptext/usertext"
 	"kprobelab/internal/tracing/definition"
 	"kprobelab/internal/userprobe"
 	"kprobelab/watch"
@@ -88,34 +87,20 @@ func (r *program) observe() {
 	if !r.plan.Steps {
 		return
 	}
-	r.probes.OnEvent = func(e *userprobe.Event) {
-		words := r.words(e)
-		r.put(Step{
-			Where: Where{PID: e.PID, Task: e.TID, Now: r.p.Now()}, Number: e.Step, Addr: e.Addr,
-			Text: strings.TrimSuffix(e.Kind.String()+": "+words, ": "), words: words, user: e,
-		})
-	}
+	r.probes.OnEvent = func(e *userprobe.Event) { r.put(r.stepOf(e)) }
 	r.trace.OnHit = func(h *userprobe.Record) {
 		p, at := uprobeOf(h.Event), Where{PID: h.PID, Task: h.TID, Now: h.Time}
 		p.Addr = &h.At
+		args := make([]Arg, len(h.Args))
+		for i, value := range h.Args {
+			args[i] = Arg{h.Event.Args[i].Name, value}
+		}
 		if h.Event.Return {
-			r.put(Returned{Probe: p, Where: at, Value: h.Regs.AX, Duration: -1, Regs: h.Regs, Text: h.Text, user: h})
+			r.put(Returned{Probe: p, Where: at, Value: h.Regs.AX, Duration: -1, Regs: h.Regs, Text: h.Text, Args: args, To: h.Return})
 			return
 		}
-		r.put(Hit{Probe: p, Where: at, Regs: h.Regs, Text: h.Text, user: h})
+		r.put(Hit{Probe: p, Where: at, Regs: h.Regs, Text: h.Text, Args: args})
 	}
-}
-
-// words are a step in words, with the event whose handler it is.
-func (r *program) words(e *userprobe.Event) string {
-	text := usertext.Step(e)
-	if e.Consumer == nil {
-		return text
-	}
-	if of := r.trace.Of(e.Consumer); of != nil {
-		text += " (" + of.Group + "/" + of.Event() + ")"
-	}
-	return text
 }
 
 // watch sets the watchpoints. A symbol is the program's own, an address is one of its memory.
@@ -124,26 +109,23 @@ func (r *program) watch() error {
 	if r.plan.Registers {
 		set.Registers = debugregisters.New(debugregisters.Kernel{CPUs: 1})
 	}
-	for _, place := range r.plan.Watches {
-		p := &Probe{Kind: "watchpoint", Text: place.String()}
+	return r.watchAll(r.plan.Watches, func(place watch.Place) (*Probe, error) {
 		w, err := r.watchpoint(place)
-		if err == nil {
-			p.Watched, p.Addr = w, &w.Addr
-			w.Handler = func(_ *watch.Watchpoint, h *watch.Hit, regs *x86.PtRegs) {
-				now := *h
-				now.Now = r.p.Now()
-				r.put(Accessed{Probe: p, Where: r.here(), Hit: &now, Regs: regs})
-			}
-			err = set.Add(w)
-		}
 		if err != nil {
-			r.put(RefusedProbe{Probe: Probe{Kind: p.Kind, Text: p.Text}, Err: err})
-			return refused(fmt.Errorf("--watch %s: %w", place, err))
+			return nil, err
+		}
+		p := &Probe{Kind: "watchpoint", Text: place.String(), Watched: w, Addr: &w.Addr}
+		w.Handler = func(_ *watch.Watchpoint, h *watch.Hit, regs *x86.PtRegs) {
+			now := *h
+			now.Now = r.p.Now()
+			r.put(Accessed{Probe: p, Where: r.here(), Hit: &now, Regs: regs, of: r})
+		}
+		if err := set.Add(w); err != nil {
+			return nil, err
 		}
 		r.watched = append(r.watched, p)
-		r.put(Planted{*p})
-	}
-	return nil
+		return p, nil
+	})
 }
 
 // watchpoint is the one at a place, not set yet.
@@ -169,8 +151,7 @@ func (r *program) counters() {
 		p.Hits = p.Watched.Hits
 		list = append(list, *p)
 	}
-	r.put(Counters{list})
-	r.put(Stats{r.stats()})
+	r.put(Counters{list, r.stats()})
 }
 
 func (r *program) stats() string {

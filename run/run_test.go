@@ -173,8 +173,8 @@ func TestRecords(t *testing.T) {
 		"failed program": {Failed{Task: -1, Call: "/bin/x"}, `{"event":"failed","call":"/bin/x"}`},
 		"not UTF-8":      {Wrote{FD: 2, Data: []byte{0xff}}, `{"event":"output","kind":"stderr","detail":"\ufffd","hex":"ff"}`},
 		"no output":      {Wrote{FD: 1, All: true}, ``},
-		"counters":       {Counters{[]Probe{probe, {Kind: "watchpoint", Text: "w"}}}, `{"event":"counters","kind":"kprobe","probe":"gcd","addr":"0x1000","hits":1,"nmissed":2}{"event":"counters","kind":"watchpoint","probe":"w","hits":0}`},
-		"stats":          {Stats{"text"}, ``},
+		"counters":       {Counters{Probes: []Probe{probe, {Kind: "watchpoint", Text: "w"}}}, `{"event":"counters","kind":"kprobe","probe":"gcd","addr":"0x1000","hits":1,"nmissed":2}{"event":"counters","kind":"watchpoint","probe":"w","hits":0}`},
+		"stats":          {Counters{Text: "text"}, ``},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b strings.Builder
@@ -225,7 +225,7 @@ func TestEventsOfAProgram(t *testing.T) {
 			_ = got.Put(e)
 		}
 	}
-	require.Equal(t, names{"Planted", "Planted", "Started", "Hit", "Returned", "Done", "Counters", "Stats", "Exited", "Traced"}, got)
+	require.Equal(t, names{"Planted", "Planted", "Started", "Hit", "Returned", "Done", "Counters", "Exited", "Traced"}, got)
 	for _, e := range list {
 		if c, ok := e.(Counters); ok {
 			require.Equal(t, []string{"uprobe", "uretprobe"}, []string{c.Probes[0].Kind, c.Probes[1].Kind})

@@ -1,154 +1,51 @@
 package run
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"strings"
 
-	"kprobelab"
 	"kprobelab/decoder"
 	"kprobelab/internal/colour"
 	"kprobelab/internal/steptext"
-	"kprobelab/kprobes"
-	"kprobelab/kprobes/probepoint"
 	"kprobelab/machine"
-	"kprobelab/optimizer"
-	"kprobelab/profile"
 	"kprobelab/x86"
 )
 
-// stepLines writes what steps of hits in a kernel and in a program have alike.
-type stepLines struct {
-	w     io.Writer
-	style colour.Style
-	// original reads code without probes, and says how much of it there is; place names an address.
-	original func(x86.Addr, []byte) int
-	place    func(x86.Addr) string
-	// last are the registers at the step before, of each CPU or thread.
-	last map[int]x86.PtRegs
+// Description tells more of a step: what stands where, and who runs next.
+type Description struct {
+	// Title is "hit of PLACE" at the first step of a hit, else "". Head are the lines below it.
+	Title string
+	Head  []StepLine
+	// After are lines below the step.
+	After []StepLine
+	// Next says who runs next, "" where the step says it.
+	Next string
 }
 
-// stepWriter shows a hit as numbered steps: the text before and after the
-// probe was inserted, its slot, and then what happens, which registers it
-// changed, and who runs next.
-type stepWriter struct {
-	stepLines
-	// live is what is in memory now.
-	live func(x86.Addr, []byte) error
-	// detour is the detour buffer of a probed address.
-	detour func(x86.Addr) (optimizer.Detour, bool)
-	c      *profile.Config
+// StepLine is code at an address, or a line of text; with an empty What, text is a note.
+type StepLine struct {
+	What, Text string
+	At         x86.Addr
+	Code       []byte
 }
 
-func newStepWriter(w io.Writer, st colour.Style, l *kprobelab.Lab) *stepWriter {
-	view, live := l.Kprobes.View(), l.Machine.ReadMem
-	s := &stepWriter{live: live, detour: l.Kprobes.Detour, c: l.Image.Profile()}
-	s.stepLines = stepLines{w: w, style: st, last: map[int]x86.PtRegs{}}
-	s.original = func(at x86.Addr, b []byte) int {
-		n := view.CodeAt(at, b)
-		if n == 0 {
-			for n = len(b); n > 0 && live(at, b[:n]) != nil; n-- {
-			}
-		}
-		return n
-	}
-	// place is SYM+0xOFF, of what %pS prints.
-	s.place = func(at x86.Addr) string {
-		name, _, _ := strings.Cut(l.Machine.Symbolize(at), "/")
-		return strings.TrimSuffix(name, "+0x0")
-	}
-	return s
+// describer describes what happens in a kernel, or in a program without one.
+type describer interface {
+	describe(e *Step) *Description
+	// instruction names a place and what is executed there.
+	instruction(at x86.Addr) string
 }
 
-func (s *stepWriter) step(e *Step) {
-	if e.hit.Step == 1 {
-		s.begin(e.Where, e.hit)
-	}
-	fmt.Fprintf(s.w, "  %2d. %s\n", e.Number, steptext.Hit(e.hit))
-	s.changes(e.Where.CPU, e.hit.Regs)
-	if next := s.next(e.hit); next != "" {
-		fmt.Fprintf(s.w, "      next: %s\n", next)
-	}
-}
+// Describe describes the step. It reads the machine, and so belongs into Put.
+func (e *Step) Describe() *Description { return e.of.describe(e) }
 
-// watched is a hit of a watchpoint, with the line that the handler prints.
-func (s *stepLines) watched(e *Accessed, line string) string {
-	texts := steptext.Watch(e.Hit.Kinds == machine.WatchExec)
-	return fmt.Sprintf("%s (%s, %d ns)\n   1. %s\n   2. %s\n%s\n   3. %s\n      next: %s",
-		s.style.Bold("hit of "+e.Probe.Text), e.Where.by(), e.Where.Now, texts[0], texts[1], line, texts[2], s.instruction(x86.Addr(e.Regs.IP)))
-}
+// Next names the instruction that is executed after the hit. It reads the machine, and so belongs into Put.
+func (e *Accessed) Next() string { return e.of.instruction(x86.Addr(e.Regs.IP)) }
 
-// by says who makes a hit.
-func (w Where) by() string {
-	if w.PID != 0 {
-		return fmt.Sprintf("process %d, thread %d", w.PID, w.Task)
-	}
-	return fmt.Sprintf("cpu %d, task %d", w.CPU, w.Task)
-}
-
-// begin is the head of a hit: where, and what stands there.
-func (s *stepWriter) begin(at Where, e *kprobes.Event) {
-	delete(s.last, at.CPU)
-	head := "hit of " + s.place(e.Addr)
-	if e.Kind == kprobes.EventReturn {
-		head = "return to the trampoline"
-	}
-	fmt.Fprintf(s.w, "%s (%s, %d ns)\n", s.style.Bold(head), at.by(), at.Now)
-	if e.Kind == kprobes.EventReturn || e.Probe == nil {
-		return
-	}
-	var b [15]byte
-	n := s.original(e.Addr, b[:])
-	s.code("text before", e.Addr, b[:n])
-	if s.live(e.Addr, b[:n]) == nil {
-		s.code("text now", e.Addr, b[:n])
-		s.calls(e, b[:n])
-	}
-	s.slot(e.Probe)
-}
-
-// calls names the trampoline that a fentry site's call leads to.
-func (s *stepWriter) calls(e *kprobes.Event, b []byte) {
-	inst, err := decoder.Decode(b)
-	if e.Probe.OnFtrace() && err == nil && inst.Class == decoder.ClassCall {
-		to := e.Addr.Add(int64(inst.Length) + inst.Rel)
-		fmt.Fprintf(s.w, "      %-11s  %s  %s\n", "which calls", to, s.place(to))
-	}
-}
-
-// slot shows the instruction out of line, or what is done in its place.
-func (s *stepWriter) slot(p *kprobes.Kprobe) {
-	if d, ok := s.detour(p.Addr); ok && p.Optimized() {
-		s.buffer(&d)
-		return
-	}
-	sl, ok := p.Slot()
-	if !ok {
-		return
-	}
-	s.code("slot", sl.Addr, sl.Bytes[:sl.Len])
-	if probepoint.HowOf(&sl, s.c) == probepoint.Emulated {
-		fmt.Fprintf(s.w, "      (not executed there: %s does what it would do)\n", sl.Emulation)
-	}
-}
-
-// buffer shows what a detour buffer executes after its call.
-func (s *stepWriter) buffer(d *optimizer.Detour) {
-	fmt.Fprintf(s.w, "      %-11s  %s  calls optimized_callback, then runs\n", "detour", d.Addr)
-	at, rest := d.Copied(), d.Code()[d.TemplateSize:]
-	for len(rest) > 0 {
-		inst, err := decoder.Decode(rest)
-		if err != nil {
-			return
-		}
-		s.code("", at, rest)
-		at, rest = at.Add(int64(inst.Length)), rest[inst.Length:]
-	}
-}
-
-// code shows the instruction at the start of b; of a slot all bytes, because what
-// follows the copy brings the CPU back.
-func (s *stepLines) code(what string, at x86.Addr, b []byte) {
+// code is the instruction at the start of b; of a slot all bytes, because what follows the copy brings the CPU back.
+func code(what string, at x86.Addr, b []byte) StepLine {
 	inst, err := decoder.Decode(b)
 	text := "(bad)"
 	if err == nil {
@@ -161,11 +58,84 @@ func (s *stepLines) code(what string, at x86.Addr, b []byte) {
 		rest := b[inst.Length:]
 		text += "; " + decoder.Text(rest, at.Add(int64(inst.Length)))
 	}
-	fmt.Fprintf(s.w, "      %-11s  %s  %-20s  %s\n", what, at, fmt.Sprintf("% x", b), text)
+	return StepLine{What: what, Text: text, At: at, Code: bytes.Clone(b)}
+}
+
+// note is a line in parentheses.
+func note(format string, args ...any) StepLine { return StepLine{Text: fmt.Sprintf(format, args...)} }
+
+// stepWriter shows hits as numbered steps: the text before and after the probe was inserted, its slot, and then what
+// happens, which registers it changed, and who runs next.
+type stepWriter struct {
+	w     io.Writer
+	style colour.Style
+	// last are the registers at the step before, of each CPU or thread.
+	last map[int]x86.PtRegs
+	// thread is the thread of the last step.
+	thread int
+}
+
+func newStepWriter(w io.Writer, st colour.Style) *stepWriter {
+	return &stepWriter{w: w, style: st, last: map[int]x86.PtRegs{}}
+}
+
+// who is the number that a hit's steps have alike: the CPU, of a program the thread.
+func (w Where) who() int {
+	if w.PID != 0 {
+		return w.Task
+	}
+	return w.CPU
+}
+
+// by says who makes a hit.
+func (w Where) by() string {
+	if w.PID != 0 {
+		return fmt.Sprintf("process %d, thread %d", w.PID, w.Task)
+	}
+	return fmt.Sprintf("cpu %d, task %d", w.CPU, w.Task)
+}
+
+func (s *stepWriter) step(e *Step) {
+	d := e.Describe()
+	switch {
+	case d.Title != "":
+		delete(s.last, e.Where.who())
+		fmt.Fprintf(s.w, "%s (%s, %d ns)\n", s.style.Bold(d.Title), e.Where.by(), e.Where.Now)
+		s.lines(d.Head)
+	case e.Where.PID != 0 && e.Where.Task != s.thread:
+		fmt.Fprintf(s.w, "      (thread %d)\n", e.Where.Task)
+	}
+	s.thread = e.Where.Task
+	fmt.Fprintf(s.w, "  %2d. %s\n", e.Number, e.Words)
+	s.lines(d.After)
+	s.changes(e.Where.who(), e.Regs)
+	if d.Next != "" {
+		fmt.Fprintf(s.w, "      next: %s\n", d.Next)
+	}
+}
+
+func (s *stepWriter) lines(list []StepLine) {
+	for _, l := range list {
+		switch {
+		case l.Code != nil:
+			fmt.Fprintf(s.w, "      %-11s  %s  %-20s  %s\n", l.What, l.At, fmt.Sprintf("% x", l.Code), l.Text)
+		case l.What != "":
+			fmt.Fprintf(s.w, "      %-11s  %s\n", l.What, l.Text)
+		default:
+			fmt.Fprintf(s.w, "      (%s)\n", l.Text)
+		}
+	}
+}
+
+// watched is a hit of a watchpoint, with the line that the handler prints.
+func (s *stepWriter) watched(e *Accessed, line string) string {
+	texts := steptext.Watch(e.Hit.Kinds == machine.WatchExec)
+	return fmt.Sprintf("%s (%s, %d ns)\n   1. %s\n   2. %s\n%s\n   3. %s\n      next: %s",
+		s.style.Bold("hit of "+e.Probe.Text), e.Where.by(), e.Where.Now, texts[0], texts[1], line, texts[2], e.Next())
 }
 
 // changes lists the registers that are not what they were a step before, of a CPU or a thread.
-func (s *stepLines) changes(of int, regs *x86.PtRegs) {
+func (s *stepWriter) changes(of int, regs *x86.PtRegs) {
 	if regs == nil {
 		return
 	}
@@ -184,41 +154,4 @@ func (s *stepLines) changes(of int, regs *x86.PtRegs) {
 	if list != nil {
 		fmt.Fprintf(s.w, "      changed: %s\n", strings.Join(list, ", "))
 	}
-}
-
-// next says who runs after the step, where the step does not say so itself.
-func (s *stepWriter) next(e *kprobes.Event) string {
-	switch e.Kind {
-	case kprobes.EventTrap, kprobes.EventStepped:
-		return s.handler(e)
-	case kprobes.EventOptimized:
-		return "optimized_callback, called by the detour buffer"
-	case kprobes.EventReturn:
-		if s.c.Kret.Rethook {
-			return "rethook_trampoline_handler, called by the trampoline"
-		}
-		return "trampoline_handler, called by the trampoline"
-	case kprobes.EventStep, kprobes.EventBoost, kprobes.EventSkipped, kprobes.EventResume, kprobes.EventReturned,
-		kprobes.EventDetour, kprobes.EventDetoured, kprobes.EventPoke:
-		return s.instruction(e.Addr)
-	}
-	return ""
-}
-
-// handler names the kernel's function that the trap leads to.
-func (s *stepWriter) handler(e *kprobes.Event) string {
-	switch {
-	case e.Probe != nil && e.Probe.OnFtrace():
-		return "kprobe_ftrace_handler, called by the trampoline"
-	case e.Kind == kprobes.EventStepped && s.c.Step.TrapFlag:
-		return "kprobe_debug_handler, from the debug exception"
-	}
-	return "kprobe_int3_handler, from the breakpoint exception"
-}
-
-// instruction names a place and what is executed there.
-func (s *stepLines) instruction(at x86.Addr) string {
-	var b [15]byte
-	n := s.original(at, b[:])
-	return s.place(at) + ": " + decoder.Text(b[:n], at)
 }

@@ -24,47 +24,45 @@ type TextOptions struct {
 	Tasks bool
 	// Out and Err get what programs write to standard output and error; nil throws it away.
 	Out, Err io.Writer
-	// Log gets the lines of a log of a program without a kernel; nil throws them away. A kernel's lines stand
-	// between its hits.
+	// Log gets the lines of logs; with nil they stand between the hits, each after where it is from.
 	Log io.Writer
+	// Exits is whether the exit code of each program is told.
+	Exits bool
 }
 
-// printer is what Text and ProgramText have alike.
-type printer struct {
+// Text shows a run: a kernel's hits as its sample modules print them, calls as C writes them, what programs write as it is.
+type Text struct {
 	w     *bufio.Writer
 	o     TextOptions
 	style colour.Style
-	// perf writes the hits of watchpoints.
-	perf AccessLines
+	names Names
+	// lines are those of the kernel's modules, nil without a kernel: then trace and the counts at the end tell of probes.
+	lines *sample.Lines
+	// steps shows hits as numbered steps, nil where they are not asked for.
+	steps *stepWriter
+	// inside is whether a program has written a line without its end, done whether the last call or program has ended.
+	inside, done bool
 }
 
-func newPrinter(w io.Writer, o *TextOptions) printer {
-	p := printer{w: bufio.NewWriter(w), o: *o, style: colour.Style(o.Colour)}
-	for _, to := range []*io.Writer{&p.o.Out, &p.o.Err, &p.o.Log} {
+// NewText makes one that writes to w. The caller ends with Flush.
+func NewText(w io.Writer, o *TextOptions) *Text {
+	t := &Text{w: bufio.NewWriter(w), o: *o, style: colour.Style(o.Colour)}
+	for _, to := range []*io.Writer{&t.o.Out, &t.o.Err} {
 		if *to == nil {
 			*to = io.Discard
 		}
 	}
-	return p
+	if o.Steps {
+		t.steps = newStepWriter(t.w, t.style)
+	}
+	return t
 }
 
 // Buffered is how many bytes are not written yet.
-func (o *printer) Buffered() int { return o.w.Buffered() }
+func (o *Text) Buffered() int { return o.w.Buffered() }
 
 // Flush writes what is buffered, and returns the first error of writing.
-func (o *printer) Flush() error { return o.w.Flush() }
-
-// Text shows a run on a kernel: hits as the kernel's sample modules print them, calls as C writes them.
-type Text struct {
-	printer
-	lines sample.Lines
-	steps *stepWriter
-	// inside is whether a program has written a line without its end.
-	inside bool
-}
-
-// NewText makes one that writes to w. The caller ends with Flush.
-func NewText(w io.Writer, o *TextOptions) *Text { return &Text{printer: newPrinter(w, o)} }
+func (o *Text) Flush() error { return o.w.Flush() }
 
 // Put implements Sink.
 func (o *Text) Put(e Event) error {
@@ -72,9 +70,13 @@ func (o *Text) Put(e Event) error {
 	case Started:
 		o.started(&e)
 	case Planted:
-		o.planted(&e.Probe)
+		if o.lines != nil {
+			o.planted(&e.Probe)
+		}
 	case RefusedProbe:
-		o.refused(&e)
+		if o.lines != nil {
+			o.refused(&e)
+		}
 	case Hit:
 		o.hit(&e)
 	case Returned:
@@ -86,8 +88,11 @@ func (o *Text) Put(e Event) error {
 			o.steps.step(&e)
 		}
 	case Logged:
-		o.line(e.From + ": " + e.Line)
+		o.logged(&e)
 	case Traced:
+		if o.done {
+			o.line("")
+		}
 		o.line(strings.TrimSuffix(e.Text, "\n"))
 	case Called:
 		o.called(&e)
@@ -96,11 +101,15 @@ func (o *Text) Put(e Event) error {
 	case Wrote:
 		return o.wrote(&e)
 	case Exited:
-		o.line(o.style.Bold(fmt.Sprintf("%s: exit code %d", e.Program, e.Code)))
+		if o.o.Exits {
+			o.line(o.style.Bold(fmt.Sprintf("%s: exit code %d", e.Program, e.Code)))
+		}
 	case Removed:
 		o.removed(&e.Probe)
+	case Done:
+		o.done = true
 	case Counters:
-		o.counters(e.Probes)
+		o.counters(&e)
 	}
 	return nil
 }
@@ -115,11 +124,18 @@ func (o *Text) line(text string) {
 }
 
 func (o *Text) started(e *Started) {
-	o.lines = sample.Lines{Style: e.Lab.Image.Profile().Sample.Style}
-	o.perf = NewAccessLines(e.Lab)
-	if o.o.Steps {
-		o.steps = newStepWriter(o.w, o.style, e.Lab)
+	o.names = e.Names
+	if e.Lab != nil {
+		o.lines = &sample.Lines{Style: e.Lab.Image.Profile().Sample.Style}
 	}
+}
+
+func (o *Text) logged(e *Logged) {
+	if o.o.Log != nil {
+		fmt.Fprintln(o.o.Log, e.Line)
+		return
+	}
+	o.line(e.From + ": " + e.Line)
 }
 
 func (o *Text) planted(p *Probe) {
@@ -146,6 +162,10 @@ func (o *Text) refused(e *RefusedProbe) {
 }
 
 func (o *Text) hit(e *Hit) {
+	if e.Text != "" {
+		o.record(e.Text)
+		return
+	}
 	print := o.lines.Pre
 	if e.Post {
 		print = o.lines.Post
@@ -154,6 +174,10 @@ func (o *Text) hit(e *Hit) {
 }
 
 func (o *Text) returned(e *Returned) {
+	if e.Text != "" {
+		o.record(e.Text)
+		return
+	}
 	line := o.lines.ReturnedOnly(e.Probe.Name, e.Value)
 	if e.Duration >= 0 {
 		line = o.lines.Returned(e.Probe.Name, e.Value, e.Duration)
@@ -161,8 +185,15 @@ func (o *Text) returned(e *Returned) {
 	o.line(o.style.Cyan(line))
 }
 
+// record is a line of trace, which has them all at the end: it stands among the steps only.
+func (o *Text) record(text string) {
+	if o.steps != nil {
+		o.line(o.style.Cyan(text))
+	}
+}
+
 func (o *Text) accessed(e *Accessed) {
-	line := o.style.Cyan(o.perf.Line(e.Probe.Watched, e.Hit, e.Regs))
+	line := o.style.Cyan(o.names.AccessLine(e.Probe.Watched, e.Hit, e.Regs))
 	if o.steps != nil {
 		line = o.steps.watched(e, line)
 	}
@@ -194,7 +225,7 @@ func (o *Text) wrote(e *Wrote) error {
 	if len(e.Data) == 0 {
 		return nil
 	}
-	if err := o.w.Flush(); err != nil {
+	if err := o.w.Flush(); err != nil && !e.All {
 		return err
 	}
 	to := o.o.Err
@@ -218,14 +249,18 @@ func (o *Text) removed(p *Probe) {
 	}
 }
 
-func (o *Text) counters(list []Probe) {
-	if len(list) == 0 {
+func (o *Text) counters(e *Counters) {
+	if e.Text != "" {
+		o.line("")
+		o.line(strings.TrimSuffix(e.Text, "\n"))
+	}
+	if e.Text != "" || len(e.Probes) == 0 {
 		return
 	}
 	o.line("")
 	t := tabwriter.NewWriter(o.w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "probe\t\thits\tnmissed")
-	for _, p := range list {
+	for _, p := range e.Probes {
 		fmt.Fprintf(t, "%s\t%s\t%d\t%d\n", p.Kind, p.Text, p.Hits, *p.Missed)
 	}
 	t.Flush()

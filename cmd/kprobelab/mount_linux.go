@@ -65,9 +65,9 @@ func (p *mounting) watch(l *kprobelab.Lab, say func(line string)) error {
 	if p.registers {
 		l.Watches.Registers = l.Registers()
 	}
-	lines := run.NewAccessLines(l)
+	names := run.NamesOf(l)
 	for _, place := range p.watches {
-		_, err := l.Watch(place.String(), func(w *watch.Watchpoint, h *watch.Hit, regs *x86.PtRegs) { say(lines.Line(w, h, regs)) })
+		_, err := l.Watch(place.String(), func(w *watch.Watchpoint, h *watch.Hit, regs *x86.PtRegs) { say(names.AccessLine(w, h, regs)) })
 		if err != nil {
 			return &failure{exitRefused, fmt.Errorf("--watch %s: %w", place, err)}
 		}

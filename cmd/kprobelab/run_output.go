@@ -17,9 +17,11 @@ type printing interface {
 
 // text says how a run is shown to people.
 func (p *plan) text(t *term) *run.TextOptions {
-	return &run.TextOptions{
-		Colour: bool(t.outStyle), Steps: p.steps, Tasks: len(p.Tasks) > 0, Out: t.rawOut, Err: t.rawErr, Log: t.err,
+	o := &run.TextOptions{Colour: bool(t.outStyle), Steps: p.steps, Tasks: len(p.Tasks) > 0, Out: t.rawOut, Err: t.rawErr, Exits: true}
+	if p.wantsProgram() {
+		o.Log, o.Exits = t.err, false
 	}
+	return o
 }
 
 // printed has a run done, and what happens printed and recorded.

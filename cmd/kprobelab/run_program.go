@@ -157,7 +157,7 @@ func (p *plan) runProgram(t *term, c *cli.Command) error {
 	if program.Dir, err = run.GuestName("."); err != nil {
 		return err
 	}
-	return p.printed(t, run.NewProgramText(t.out, p.text(t)), func(to run.Sink) error {
+	return p.printed(t, run.NewText(t.out, p.text(t)), func(to run.Sink) error {
 		program.Steps, program.Trace = p.Steps, p.Trace
 		return program.Run(to)
 	})

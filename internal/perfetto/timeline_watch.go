@@ -6,6 +6,8 @@ import "kprobelab/x86"
 type Watched struct {
 	Now       uint64
 	CPU, Task int
+	// Thread is a program's without a kernel, nil for a task of a kernel.
+	Thread *Thread
 	// Name is the watchpoint, Access what was done: r, w, rw or x.
 	Name, Access string
 	Addr, IP     x86.Addr
@@ -18,16 +20,15 @@ const watchCategory = "watchpoints"
 
 // Watched draws a hit of a watchpoint.
 func (t *Timeline) Watched(h *Watched) {
+	if h.Thread != nil {
+		t.emit(h.Thread.event(h.Now, Instant, watchCategory, h.Name, t.watched(h)...))
+		return
+	}
 	pid, comm := t.task(h.Task)
 	t.emit(&Event{
 		Time: h.Now, Kind: Instant, CPU: h.CPU, PID: pid, Comm: comm, Category: watchCategory, Name: h.Name,
 		Args: append([]Arg{{Name: "cpu", Value: int64(h.CPU)}}, t.watched(h)...),
 	})
-}
-
-// UserWatched draws a hit of a program's without a kernel.
-func (t *Timeline) UserWatched(h *Watched, by Thread) {
-	t.emit(by.event(h.Now, Instant, watchCategory, h.Name, t.watched(h)...))
 }
 
 func (t *Timeline) watched(h *Watched) []Arg {
