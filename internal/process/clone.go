@@ -34,7 +34,7 @@ const (
 		cloneParentTID | cloneChildClear | cloneDetached | cloneChildSetTID | cloneIO | cloneClearSighand
 )
 
-// newTask is what clone is to make (struct kernel_clone_args).
+// newTask holds the arguments of clone (struct kernel_clone_args).
 type newTask struct {
 	flags               uint64
 	exitSignal          Signal

@@ -1,19 +1,20 @@
-// Package process runs a program of Linux, and the processes that it makes, on a machine without a
-// kernel: it loads an ELF file
-// with its interpreter as execve does, and answers the system calls that a small program needs
-// from a sandbox. Nothing of the host is reached: files are those that were given by name, what is
-// written is kept up to a bound (files that it makes in /tmp, too), time is the machine's clock, random bytes come from a seed.
+// Package process runs a Linux program, and the processes that it starts, on a machine without a
+// kernel. It loads an ELF file and its interpreter as execve does, and answers the system calls
+// that a small program needs from a sandbox. The program reaches nothing of the host: it sees the
+// files that the caller passed by name, its output and the files that it makes in /tmp are kept in
+// memory up to a bound, time is the machine's clock, and random bytes come from a seed.
 //
-// It must not know probes: a Tracer is told of mappings and gets the traps first.
+// The package must not know probes: a Tracer receives the mappings, and the traps first.
 //
-// Where it differs from a process of a kernel:
-//   - Threads and processes take turns at traps and system calls; one that goes round without
-//     either is not interrupted. Namespaces and traced children do not exist (ENOSYS).
-//   - A run ends when all processes have ended, or when the first has and the others wait for ever.
-//   - Signals are those that its processes send, and those of its own exceptions. Their frames
-//     are those of a processor without XSAVE.
-//   - The program runs in user mode, without descriptors: a load of a segment register, or a far jump or return, is
-//     SIGSEGV whatever it loads.
-//   - There is no vDSO, no ASLR, no socket and no terminal; a page past a file's end is zero, and a
-//     mapping of a file that the program has made shows it as it was.
+// Differences from a process of a kernel:
+//   - Threads and processes take turns at traps and system calls. A loop without either is not
+//     interrupted. Namespaces and traced children do not exist (ENOSYS).
+//   - A run ends when all processes have ended, or when the first has ended and the others would
+//     wait for ever.
+//   - Signals come only from its own processes and its own exceptions. A signal frame is that of a
+//     processor without XSAVE.
+//   - The program runs in user mode, without descriptor tables: loading a segment register, a far
+//     jump and a far return are SIGSEGV, whatever the selector.
+//   - There is no vDSO, no ASLR, no socket and no terminal. A page past a file's end is zero. A
+//     mapping of a file that the program has made keeps the file's content at mmap.
 package process

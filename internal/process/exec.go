@@ -115,10 +115,10 @@ func (p *Process) restartFloats(regs *x86.PtRegs) {
 	regs.CX, regs.AX, regs.DX = msrFSBase, 0, 0
 }
 
-// actions are what a process's signals do.
+// actions are a process's signal actions, indexed by signal.
 type actions [lastSig + 1]action
 
-// reset takes the handlers away; what is ignored stays (flush_signal_handlers).
+// reset sets every handler to the default; ignored signals stay ignored (flush_signal_handlers).
 func (a *actions) reset() {
 	for s := range a {
 		if a[s].handler != handlerIgnore {

@@ -22,23 +22,23 @@ type File struct {
 // ErrNotELF is a file that execve would refuse with ENOEXEC.
 var ErrNotELF = fmt.Errorf("not an ELF program of x86-64: %w", errno.ENOEXEC)
 
-// Clean is the absolute path of a name that the program uses; its folder is /.
+// Clean returns the absolute path of a name that the program uses; the working directory is /.
 func Clean(name string) string { return path.Clean("/" + name) }
 
-// PageSize is that of a program's memory.
+// PageSize is the size of a page of a program's memory, in bytes.
 const PageSize = 4096
 
-// image is what the program headers of an ELF file say.
+// image holds the program headers of an ELF file.
 type image struct {
 	file   *File
 	pieces []elf.ProgHeader // PT_LOAD
-	// phdr is where the headers are in memory, without a bias.
+	// phdr is the address of the headers in memory, before the load bias is added.
 	phdr     x86.Addr
 	phnum    int
 	entry    x86.Addr
 	interp   string
 	position bool // ET_DYN: it can be anywhere
-	// span is what the pieces take, in whole pages.
+	// span is the address range of the pieces, in whole pages.
 	span x86.Range
 }
 

@@ -10,20 +10,20 @@ import (
 	"kprobelab/x86"
 )
 
-// ram is the machine's memory, which holds the pages of one address space at a time. Those of
-// the others are kept as frames.
+// ram is the machine's memory, which holds the pages of one address space at a time. The pages of
+// the other spaces are kept as frames.
 type ram struct {
 	m  *machine.Machine
-	in *Space // whose pages are there, nil for nobody's
+	in *Space // the space whose pages are in the machine; nil if none is
 	// spaces lists the address spaces of the processes.
 	spaces []*Space
-	// used are the pages that may hold something: those that are mapped, and those of spaces that wait.
+	// used is the set of pages that may be nonzero: mapped pages, and pages of waiting spaces.
 	used map[x86.Addr]struct{}
-	// pages is how many are mapped, in all spaces, most how many may be.
+	// pages is the number of mapped pages in all spaces, most its bound.
 	pages, most uint64
 }
 
-// frame is what a page holds; it never changes, so that spaces can have the same one. nil is zeros.
+// frame is the content of a page; nil is all zeros. It never changes, so spaces can share it.
 type frame [PageSize]byte
 
 func (f *frame) bytes() []byte {
@@ -33,7 +33,7 @@ func (f *frame) bytes() []byte {
 	return f[:]
 }
 
-// with is the frame with other bytes from at on.
+// with returns a copy of the frame with the bytes b from at on.
 func (f *frame) with(at int, b []byte) *frame {
 	n := new(frame)
 	copy(n[:], f.bytes())
@@ -41,7 +41,7 @@ func (f *frame) with(at int, b []byte) *frame {
 	return n
 }
 
-// frames are pages' contents, by address.
+// frames maps addresses to the contents of pages.
 type frames map[x86.Addr]*frame
 
 func (r *ram) space() *Space {
@@ -50,7 +50,7 @@ func (r *ram) space() *Space {
 	return s
 }
 
-// content is what a page of a mapping holds at first.
+// content returns the initial content of a page of a mapping.
 func (v *Mapping) content(p x86.Addr) *frame {
 	if v.File == nil || v.FileOffset(p) >= uint64(len(v.File.Data)) {
 		return nil
@@ -59,7 +59,7 @@ func (v *Mapping) content(p x86.Addr) *frame {
 	return (*frame)(nil).with(0, b[:min(len(b), PageSize)])
 }
 
-// frames are those of a mapping.
+// frames returns the frames of a mapping: the shared ones, or the space's own.
 func (s *Space) frames(v *Mapping) frames {
 	if v.shared != nil {
 		return *v.shared
@@ -67,7 +67,7 @@ func (s *Space) frames(v *Mapping) frames {
 	return s.kept
 }
 
-// attributes are given to pages of the machine, where it is this space that is there.
+// attributes sets the attributes of pages, if the space is the one in the machine.
 func (s *Space) attributes(r x86.Range, prot int) error {
 	if s.in != s {
 		return nil
@@ -75,14 +75,14 @@ func (s *Space) attributes(r x86.Range, prot int) error {
 	return s.m.SetPages(r, attributes(prot))
 }
 
-// changed says that pages hold something else than what is kept of them.
+// changed records that pages may differ from the kept frames.
 func (s *Space) changed(r x86.Range) {
 	for p := r.Start; p < r.End && len(s.kept) > 0; p += PageSize {
 		s.poked[p] = struct{}{}
 	}
 }
 
-// apart accesses a space that is not in the machine.
+// apart accesses the memory of a space that is not in the machine.
 func (s *Space) apart(a x86.Addr, b []byte, need int, access func(f *frame, at int, part []byte) *frame) error {
 	if err := s.present(a, len(b), need); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (s *Space) apart(a x86.Addr, b []byte, need int, access func(f *frame, at i
 	return nil
 }
 
-// capture keeps what the pages hold.
+// capture keeps the contents of all pages, as far as the space is the one in the machine.
 func (s *Space) capture() error {
 	if s.in != s {
 		return nil
@@ -211,7 +211,7 @@ func (s *Space) leaves(v *Mapping) error {
 	return s.m.SetPages(v.Range, 0)
 }
 
-// bring puts a mapping's pages into the machine, but for those that are there from another space.
+// bring writes a mapping's pages to the machine, except pages that are there from another space.
 func (s *Space) bring(v *Mapping, from *Space) error {
 	list := s.frames(v)
 	return s.lay(v, func(write func(x86.Addr, []byte) error) error {

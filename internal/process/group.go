@@ -24,27 +24,27 @@ type group struct {
 	cwd  string
 	// cwdFolder is the folder of cwd, which may have been removed since; nil for the root.
 	cwdFolder *folder
-	// umask is taken from the permissions of what it makes.
+	// umask is the set of permission bits that are cleared in files and folders that it makes.
 	umask uint32
-	// parent is nil where that has ended; children are those that it has not waited for.
+	// parent is nil if the parent has ended. children are the children not yet waited for.
 	parent   *group
 	children []*group
-	// exitSignal is the signal that the parent gets when the process ends. The parent gets none for a number that no
-	// signal has.
+	// exitSignal is the signal that the parent gets when the process ends; none for the number of
+	// no signal.
 	exitSignal Signal
-	// status is what wait4 says, where ended: it waits for its parent to ask.
+	// status is the status that wait4 returns once ended is true.
 	ended  bool
 	status uint32
-	// stopped by a signal; told: the parent has asked since.
+	// stopped: a signal has stopped it. told: the parent has since waited for it.
 	stopped, told bool
-	// usesVM: its parent waits until it ends or begins another program (vfork).
+	// usesVM: its parent waits until it ends or starts another program (vfork).
 	usesVM bool
 }
 
-// FirstPID is the first process and its thread.
+// FirstPID is the number of the first process and of its first thread.
 const FirstPID = 100
 
-// initPID is the parent of those that have none.
+// initPID is the parent's number of a process without a parent.
 const initPID = 1
 
 // newGroup makes the first process.
@@ -133,7 +133,7 @@ func (p *Process) endThread(t *thread) {
 	}
 }
 
-// leaveSpace is what a process does to its space at its end, or when it begins another program.
+// leaveSpace detaches a process from its space, when it ends or starts another program.
 func (p *Process) leaveSpace(g *group) {
 	g.usesVM = false
 	if s := g.Space; s.leave() && p.c.Tracer != nil {
@@ -141,7 +141,8 @@ func (p *Process) leaveSpace(g *group) {
 	}
 }
 
-// stopStatus is a stop's status, and which bits of it are a signal that has killed. There are no core dumps.
+// stopStatus is the status of a stop, and the mask of the signal in the status of a killed process.
+// There are no core dumps.
 const stopStatus = 0x7f
 
 // Codes of SIGCHLD's siginfo (CLD_EXITED, …).

@@ -21,7 +21,7 @@ type loaded struct {
 	bias   x86.Addr
 }
 
-// span is where the program lies.
+// span returns the address range of the program.
 func (l *loaded) span() x86.Range {
 	return x86.Range{Start: l.image.span.Start + l.bias, End: l.image.span.End + l.bias}
 }
@@ -111,16 +111,17 @@ func (im *image) bias() x86.Addr {
 	return 0
 }
 
-// trampolineRoom is for what the kernel maps near a program, below it.
+// trampolineRoom is the room for the mappings that the kernel makes close to a program, below it.
 const trampolineRoom = 16 * PageSize
 
-// window is what the program and its heap may take.
+// window returns the address range that the program and its heap may take.
 func (im *image) window() x86.Range {
 	start := im.span.Start + im.bias()
 	return x86.Range{Start: min(start, max(start-min(start, trampolineRoom), lowest)), End: im.span.End + im.bias() + breakRoom}
 }
 
-// windows are where programs may have memory: each file that could be one, mmap's area, the stack.
+// windows returns the address ranges in which programs may have memory: one of each file that could
+// be a program, mmap's area, and the stack.
 func (p *Process) windows() []x86.Range {
 	var list []x86.Range
 	for _, f := range p.files {

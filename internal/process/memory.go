@@ -24,16 +24,16 @@ const (
 type Mapping struct {
 	x86.Range
 	Prot int
-	// File and Offset are what it shows; nil for anonymous memory.
+	// File and Offset are the mapped file and offset; File is nil for anonymous memory.
 	File   *File
 	Offset uint64
-	// Name is what maps shows for memory without a file, "[stack]" or "".
+	// Name is the name in the maps file of memory without a file, "[stack]" or "".
 	Name string
 	// Alone: a forked process does not inherit it (VM_DONTCOPY).
 	Alone bool
-	// shared is what all processes see that have inherited it; nil where each has its own.
+	// shared holds the frames that all inheriting processes share; nil if each has its own.
 	shared *frames
-	// lazy: it has no pages. grown: it is a part of a lazy one that was touched.
+	// lazy: it has no pages. grown: it is the touched part of a lazy one.
 	lazy, grown bool
 }
 
@@ -66,20 +66,20 @@ const (
 	dynBase   x86.Addr = 0x555555554000
 	lowest    x86.Addr = 0x10000 // vm.mmap_min_addr
 	breakRoom          = 64 << 20
-	// XOLHint is where the kernel wants the XOL area: the last page.
+	// XOLHint is the address at which the kernel wants the XOL area: the last page.
 	XOLHint = userTop - PageSize
 )
 
-// Space is an address space (mm_struct). Several take turns in the machine's memory: see frames.
+// Space is an address space (mm_struct). Spaces take turns in the machine's memory: see ram.
 type Space struct {
 	*ram
 	users int        // processes
 	maps  []*Mapping // sorted, apart
-	// kept is what its pages hold, as far as known; poked are those that may hold something else
+	// kept holds the known contents of its pages. poked are the pages that may differ from them
 	// although the program cannot write them.
 	kept  frames
 	poked map[x86.Addr]struct{}
-	// start and end are of the heap that brk moves; it may not pass limit.
+	// start and end bound the heap, which brk moves; end may not pass limit.
 	start, end, limit x86.Addr
 }
 

@@ -8,13 +8,14 @@ import (
 	"kprobelab/errno"
 )
 
-// ownText is a text of /proc about a process. It is made when it is read, so that one that is open takes no memory.
+// ownText is a file of /proc about a process. Each read makes the text, so an open file takes no
+// memory.
 type ownText struct {
 	of   *group
 	text func(p *Process, g *group) string
 }
 
-// texts are those that there are, by their names.
+// texts maps the names of the files to the functions that make their texts.
 var texts = map[string]func(p *Process, g *group) string{
 	"/proc/self/maps":    (*Process).mapsText,
 	"/proc/self/cmdline": func(_ *Process, g *group) string { return strings.Join(g.args, "\x00") + "\x00" },

@@ -122,7 +122,7 @@ func (p *Process) makePipe(at, flags uint64) (uint64, error) {
 	return 0, nil
 }
 
-// pipes is how many pipes are open.
+// pipes returns the number of open pipes.
 func (p *Process) pipes() int {
 	set := map[*pipe]bool{}
 	for d := range p.opened() {

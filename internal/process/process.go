@@ -22,15 +22,15 @@ type Config struct {
 	Args    []string
 	// Env is the environment, NAME=VALUE.
 	Env []string
-	// Files are what it can open, its interpreter and libraries among them.
+	// Files are the files that the program can open, among them its interpreter and libraries.
 	Files []*File
-	// Stdin is what it reads.
+	// Stdin is the content of its standard input.
 	Stdin []byte
-	// Release is what uname says.
+	// Release is the kernel release in the result of uname.
 	Release string
-	// Memory bounds what it maps, in bytes: 256 MB by default.
+	// Memory bounds the mapped memory, in bytes; 0 means 256 MB.
 	Memory uint64
-	// MaxOutput bounds each of stdout and stderr, in bytes: 64 MB by default.
+	// MaxOutput bounds each of stdout and stderr, in bytes; 0 means 64 MB.
 	MaxOutput int
 	// Options are the machine's: seed, budget, timeout, and the processor's model, DefaultCPUModel by default.
 	Options machine.Options
@@ -66,27 +66,28 @@ type Tracer interface {
 	SpaceEnd(s *Space)
 }
 
-// Exit is how the program ended.
+// Exit describes the end of the program.
 type Exit struct {
-	// Code is its exit code, where Signal is 0.
+	// Code is the exit code, if Signal is 0.
 	Code   int
 	Signal Signal
-	// Regs are the registers at its end.
+	// Regs are the registers at the end.
 	Regs x86.PtRegs
 }
 
-// Process is a program from its execve to its end, with the processes that it makes. What is of
-// one process or thread is that of the one that runs.
+// Process is a program from its execve to its end, with the processes that it starts. The fields of
+// *group and *thread describe the process and thread that run now.
 type Process struct {
 	*group
 	*thread
-	groups  []*group // those that have not ended
+	groups  []*group // the processes that have not ended
 	lastTID int
 	// fresh: it has just been chosen; yields: another has to be.
 	fresh, yields bool
-	// skipped is the time that passed while all slept, sleeps counts them.
+	// skipped is the virtual time that passed while all threads slept, sleeps how often that was.
 	skipped, sleeps uint64
-	// changes counts what may let a call go on that waits: system calls, exceptions, time that passed while all slept.
+	// changes counts the events that may wake a waiting call: system calls, exceptions, and passes
+	// of time while all threads slept.
 	changes uint64
 	c       Config
 	m       *machine.Machine
@@ -106,22 +107,22 @@ type Process struct {
 	own, float x86.Addr
 	// hwcap is cpuid 1's edx, as the machine's processor has it.
 	hwcap uint64
-	// leave is where the machine's call returns to.
+	// leave is the return address of the machine's call.
 	leave uint64
-	// start are the registers that the machine's call goes on with.
+	// start are the registers with which the machine's call continues.
 	start x86.PtRegs
 	// While own code is executed, resume are the program's registers, and then is what
 	// happens with them afterwards; nil outside.
 	resume x86.PtRegs
 	then   func(regs *x86.PtRegs)
-	// first is how the first process ended; exit is it at the end of the run.
+	// first is the end of the first process; exit is set at the end of the run.
 	first, exit *Exit
-	failed      error // why the run was given up
-	made        int   // of processes
-	// Unknown counts the system calls that were answered ENOSYS, by number; those after many different numbers are
-	// under UnknownRest.
+	failed      error // the reason why the run was given up
+	made        int   // the number of processes made so far
+	// Unknown counts the system calls that were answered ENOSYS, by number. After many different
+	// numbers, further ones are counted under UnknownRest.
 	Unknown map[uint64]int
-	// Syscalls counts all.
+	// Syscalls counts all system calls.
 	Syscalls int
 }
 
@@ -190,7 +191,7 @@ func New(c Config, open func(machine.Source, *machine.Options) (*machine.Machine
 // Close frees the machine.
 func (p *Process) Close() { p.m.Close() }
 
-// Machine is what it runs on.
+// Machine returns the machine that the program runs on.
 func (p *Process) Machine() *machine.Machine { return p.m }
 
 // ownCode begins with an int3 to begin at. What else it has ends with an int3, too.
@@ -377,13 +378,13 @@ func (p *Process) Run() (Exit, error) {
 	return Exit{}, err
 }
 
-// Stdout and Stderr are what it wrote; lost is how many bytes more there were.
+// Stdout returns the program's output, and the number of further bytes that were dropped.
 func (p *Process) Stdout() (b []byte, lost int) { return p.stdout.b, p.stdout.lost }
 
-// Stderr is as Stdout.
+// Stderr is like Stdout, for the standard error output.
 func (p *Process) Stderr() (b []byte, lost int) { return p.stderr.b, p.stderr.lost }
 
-// output is what was written, up to a bound.
+// output collects written bytes, up to a bound.
 type output struct {
 	b          []byte
 	most, lost int

@@ -7,7 +7,7 @@ import (
 	"kprobelab/x86"
 )
 
-// altStack is the stack of sigaltstack. Its flags are those that were given.
+// altStack is the alternate signal stack, with the flags that sigaltstack was given.
 type altStack struct {
 	at, size uint64
 	flags    uint32
@@ -34,7 +34,7 @@ const (
 
 func (s *altStack) contains(sp uint64) bool { return sp > s.at && sp-s.at <= s.size }
 
-// state is what the stack is at a stack pointer (sas_ss_flags).
+// state returns the stack's SS_ flags at a stack pointer (sas_ss_flags).
 func (s *altStack) state(sp uint64) uint32 {
 	switch {
 	case s.size == 0:
@@ -111,7 +111,7 @@ func (p *Process) enter(info *siginfo, a *action, regs *x86.PtRegs) {
 	})
 }
 
-// initialFloat is what fxrstor loads at a program's start.
+// initialFloat returns the float registers of a starting program, in the format of fxrstor.
 func initialFloat() []byte {
 	b := make([]byte, floatSize)
 	binary.LittleEndian.PutUint16(b, 0x37f)

@@ -80,7 +80,7 @@ const (
 	actionFlags       = 7 | 0x800 | actionRestorer | actionOnStack | actionRestart | actionNoDefer | actionResetHand
 )
 
-// action is what a signal does (struct k_sigaction).
+// action is the action of a signal (struct k_sigaction).
 type action struct {
 	handler, flags, restorer uint64
 	mask                     sigset
@@ -165,18 +165,18 @@ func (q *queue) next(blocked sigset) Signal {
 	return Signal(bits.TrailingZeros64(uint64(s)) + 1)
 }
 
-// signals is what a process knows of its signals.
+// signals holds the signal actions and pending signals of a process.
 type signals struct {
 	actions *actions
-	// pending are those that any thread may take.
+	// pending are the signals that any thread may take.
 	pending queue
 }
 
-// threadSignals is what a thread knows of its signals.
+// threadSignals holds the signal mask, pending signals and alternate stack of a thread.
 type threadSignals struct {
-	sent queue // to it alone
+	sent queue // the signals sent to this thread alone
 	mask sigset
-	// waiting is the mask to come back to after sigsuspend, nil outside it.
+	// waiting is the mask to restore after sigsuspend, nil outside it.
 	waiting *sigset
 	stack   altStack
 	// The last exception, as a handler finds it: number, error code, address.
@@ -220,8 +220,8 @@ func (g *group) drop(set sigset) {
 	}
 }
 
-// next is the signal that a thread takes first, 0 for none: of those that are for all, one that no
-// thread before it takes.
+// next returns the signal that a thread takes first, 0 for none. A signal for the whole process
+// counts only if no thread before this one takes it.
 func (t *thread) next() Signal {
 	if s := t.sent.next(t.mask); s != 0 {
 		return s
@@ -274,9 +274,9 @@ func (p *Process) fatal() bool {
 	return false
 }
 
-// deliver is what the kernel does before the program goes on: pending signals kill, or
-// their handlers are entered. While an instruction is stepped out of line they wait
-// (uprobe_deny_signal). It reports that nothing is left to do.
+// deliver runs before the program continues, as in the kernel: a pending signal kills the process,
+// or its handler is entered. Signals wait while an instruction is stepped out of line
+// (uprobe_deny_signal). It returns true if nothing is left to do.
 func (p *Process) deliver(regs *x86.PtRegs) bool {
 	if p.c.Tracer != nil && p.c.Tracer.Stepping() {
 		if !p.fatal() {

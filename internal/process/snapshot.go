@@ -20,7 +20,7 @@ func (p *Process) snapshot(m *made) (*File, error) {
 	return m.shown, nil
 }
 
-// snapshotBytes is what the snapshots hold that something still shows; it forgets the others.
+// snapshotBytes returns the size of the snapshots that are still in use, and drops the others.
 func (p *Process) snapshotBytes() (n int) {
 	live := map[*File]bool{}
 	for _, m := range p.makes {

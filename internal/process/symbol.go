@@ -13,17 +13,17 @@ import (
 	"kprobelab/x86"
 )
 
-// Symbol is a function of a file's or, with Data, a variable.
+// Symbol is a function of a file or, if Data is true, a variable.
 type Symbol struct {
 	Name string
 	Data bool
-	// Addr is the file's own address of it, Offset where it begins in the file; Loaded is false
-	// for one that is not in what the file loads, and has no offset.
+	// Addr is the address that the symbol table has, Offset the offset in the file. Loaded is false
+	// if no loaded piece of the file contains it; then there is no offset.
 	Addr, Size, Offset uint64
 	Loaded             bool
 }
 
-// symbols are those of the symbol table, and of the dynamic one, as far as there is one.
+// symbols returns the symbol table and the dynamic symbol table, as far as the file has them.
 func (f *File) symbols() (tables [][]Symbol, err error) {
 	h, err := elf.NewFile(bytes.NewReader(f.Data))
 	if err != nil {
@@ -50,7 +50,7 @@ func (f *File) symbols() (tables [][]Symbol, err error) {
 	return tables, nil
 }
 
-// Symbols are those with names, each name and address once, by their addresses.
+// Symbols returns the symbols that have names, sorted by address, each name and address once.
 func (f *File) Symbols() ([]Symbol, error) {
 	tables, err := f.symbols()
 	var out []Symbol
@@ -85,7 +85,7 @@ func (p *Process) Symbol(name string) (x86.Addr, error) {
 	return x86.Addr(list[0].Addr) + im.bias(), nil
 }
 
-// Offset is where in the file a function begins, by its symbol.
+// Offset returns the file offset of a function's first byte, by its symbol.
 func (f *File) Offset(name string) (uint64, error) {
 	tables, err := f.symbols()
 	if err != nil {

@@ -54,7 +54,7 @@ const callSigReturn = 15
 
 type call func(p *Process, r *x86.PtRegs) (uint64, error)
 
-// nothing is what succeeds and changes nothing that the program could see.
+// nothing is a call that succeeds and has no effect that the program could see.
 func nothing(*Process, *x86.PtRegs) (uint64, error) { return 0, nil }
 
 func number(n uint64) call { return func(*Process, *x86.PtRegs) (uint64, error) { return n, nil } }

@@ -15,37 +15,41 @@ import (
 type thread struct {
 	group *group
 	tid   int
-	// regs and floats are its registers while another runs.
+	// regs and floats are its registers while another thread runs.
 	regs   x86.PtRegs
 	floats []byte
 	fsBase uint64
-	// atEnd is where 0 is written when it ends, and who waits there woken (clear_child_tid).
+	// atEnd is the address to which 0 is written when the thread ends; threads that wait there are
+	// woken (clear_child_tid).
 	atEnd x86.Addr
-	// asleep is what it waits for; nil where it can go on.
+	// asleep describes its sleep; nil if it can run.
 	asleep *sleep
 	ended  bool
 
 	threadSignals
 }
 
-// sleep is what a thread waits for: a futex, a time, a signal.
+// sleep describes the end that a sleeping thread waits for: a futex, a time, a signal, a child.
 type sleep struct {
 	at   x86.Addr // of the futex, 0 for none
 	of   any      // and whose memory that is in
 	bits uint32
-	// child is what wait4 waits for, vfork the process that its parent waits for; nil for none.
+	// child is the wait4 that waits, vfork the process that a vfork's parent waits for; nil for
+	// none.
 	child *waitFor
 	vfork *group
-	// until is when the sleep ends of itself, 0 for never, with this result.
+	// until is the time at which the sleep ends by itself with result, 0 for never.
 	until  uint64
 	result errno.Errno
-	// ready says that the call can go on, which retry does; nil where something else ends the sleep.
+	// ready reports that the waiting call can continue, and retry makes it again. ready is nil if
+	// only something else ends the sleep.
 	ready func() bool
 	retry func() (uint64, error)
-	// tried is after which of the changes the call was last made, and had to wait: an object may be ready, but not for
-	// that (an eventfd that the number does not fit into). It is not made again before the next one.
+	// tried is the value of changes when the call was last made and had to wait. An object may be
+	// ready but not for this call (an eventfd that the number does not fit into), so the call is
+	// not made again before the next change.
 	tried uint64
-	// again is the system call that begins anew after a handler that says so; nil for none.
+	// again is the system call that restarts after a handler with SA_RESTART; nil for none.
 	again *uint64
 	order uint64
 }
@@ -107,10 +111,11 @@ func (p *Process) runnables(g *group) (list []*thread) {
 	return list
 }
 
-// switches is how seldom another process goes on although this one could: once in so many times.
+// switches is the chance of a change of process while this one could run: 1 in switches.
 const switches = 64
 
-// choose says who goes on, nil for nobody. If all sleep, time passes until one does not.
+// choose returns the thread that runs next, nil if none can. If all sleep, it lets time pass until
+// one does not.
 func (p *Process) choose() *thread {
 	fresh, yields := p.fresh, p.yields
 	p.fresh, p.yields = false, false
@@ -390,7 +395,7 @@ func (p *Process) futex(r *x86.PtRegs) (uint64, error) {
 	return 0, errno.ENOSYS
 }
 
-// futexOf is whose memory a futex is in: a space's, or what several share.
+// futexOf returns the memory that a futex is in: the space, or the shared frames of its mapping.
 func (p *Process) futexOf(at x86.Addr) any {
 	if v := p.At(at); v != nil && v.shared != nil {
 		return v.shared
@@ -398,7 +403,7 @@ func (p *Process) futexOf(at x86.Addr) any {
 	return p.Space
 }
 
-// wakeFutex wakes those that wait the longest.
+// wakeFutex wakes up to most waiting threads, the longest waiting first.
 func (p *Process) wakeFutex(at x86.Addr, most int, bits uint32) (n int) {
 	for _, t := range p.waiters(at) {
 		if n < max(most, 1) && t.asleep.bits&bits != 0 {

@@ -8,7 +8,7 @@ import (
 	"kprobelab/x86"
 )
 
-// waitFor is what a wait4 is for.
+// waitFor holds the arguments of a waiting wait4.
 type waitFor struct {
 	pid     int32 // of one child; -1, 0 and the group's number are for all
 	options uint64

@@ -10,7 +10,7 @@ import (
 // ID is a hazard's stable name, such as "CALL_PREFIX".
 type ID string
 
-// Effect is what happens when the probe is hit.
+// Effect is the consequence of a hit of the probe.
 type Effect string
 
 // The effects, the worst first.
@@ -41,17 +41,17 @@ func (e Effect) Harms() bool { return e != Harmless && e != Refused }
 // Hazard is one row of the table.
 type Hazard struct {
 	ID ID `json:"id"`
-	// Effect is the worst that happens; a point can have a lesser one.
+	// Effect is the worst consequence; a point can have a lesser one.
 	Effect Effect `json:"effect"`
 	// Sentence says what happens, and when.
 	Sentence string `json:"sentence"`
-	// Needs is what there has to be beside one probe, "" for nothing. Such a
-	// hazard belongs to no point.
+	// Needs is a condition beyond the one probe, "" for none. A hazard with a condition belongs to
+	// no point.
 	Needs string `json:"needs,omitempty"`
 	// Field is the field of profile.Config that decides which kernels have it; ""
 	// stands for all.
 	Field string `json:"field,omitempty"`
-	// Cause is where it comes from in the kernel, Mend what would end it.
+	// Cause is the origin in the kernel's code, Mend the change that would remove it.
 	Cause string `json:"cause"`
 	Mend  string `json:"mend"`
 	// Evidence says how it is known.
@@ -86,13 +86,13 @@ type Span struct {
 	// From is the first release of mainline that has it, Until the first that has
 	// not. Zero is open: always, or still.
 	From, Until profile.Version
-	// Also are stable releases that took it over, Mended those that mended it, each
-	// the first of its series.
+	// Also are the stable releases that introduced it, Mended the stable releases that removed it:
+	// the first such release of each series.
 	Also, Mended []profile.Version
 }
 
-// Span is what the table of releases says of the hazard's field. A measured
-// profile goes before it.
+// Span returns the releases that have the hazard, from the table of releases. A measured profile
+// overrides that table.
 func (h *Hazard) Span() (s Span) {
 	for _, c := range profile.Changes() {
 		if c.Field != h.Field {

@@ -69,7 +69,7 @@ func TestSpans(t *testing.T) {
 	require.False(t, ok)
 }
 
-// slots is where copies go.
+// slots is the address of the first slot.
 const slots x86.Addr = 0xffffffffc0000000
 
 // at is the answer for the first instruction of the code.
@@ -134,7 +134,7 @@ func TestPoints(t *testing.T) {
 		"popf":                           {"9d c3", "6.1", "POPF_BITS", hazard.Harmless, "VIF"},
 		"pushf":                          {"9c c3", "6.1", "", "", ""},
 		"fourteen_bytes":                 {"66 66 66 2e 0f 1f 84 00 00 00 00 00 90 c3", "6.1", "", "", ""},
-		"fourteen_bytes_nop":             {"66 66 66 66 66 2e 0f 1f 84 00 00 00 00 00 c3", "6.1", "LAST_INT3", hazard.Oops, "nobody's"},
+		"fourteen_bytes_nop":             {"66 66 66 66 66 2e 0f 1f 84 00 00 00 00 00 c3", "6.1", "LAST_INT3", hazard.Oops, "no probe"},
 		"hlt":                            {"f4 c3", "6.1", "HALT", hazard.WrongResult, "misses every probe"},
 		"mwait":                          {"0f 01 c9 c3", "6.12", "HALT", hazard.Hang, "ecx"},
 		"monitor":                        {"0f 01 c8 c3", "6.12", "", "", ""},

@@ -13,7 +13,7 @@ import (
 // lock is the prefix.
 const lock = 0xF0
 
-// reach is how many bytes are followed after a wrong address.
+// reach is the number of bytes that are decoded after a wrong address.
 const reach = 64
 
 // landing says what the processor runs at an address that is no boundary, or not the
@@ -67,9 +67,9 @@ func (p *point) back(at x86.Addr, b []byte, bounds map[x86.Addr]bool) (x86.Addr,
 	return 0, false
 }
 
-// boundaries are those of the function's own instructions from the probe on, without the
-// int3 that fill up after a return or a jump. Without its lock prefix an instruction does
-// the same.
+// boundaries returns the addresses of the function's own instructions from the probe on. The int3
+// that pad the text after a return or a jump are left out. The address after a lock prefix counts
+// too: without its prefix an instruction does the same.
 func (p *point) boundaries() map[x86.Addr]bool {
 	var buf [reach]byte
 	b := buf[:p.view.CodeAt(p.at, buf[:])]

@@ -42,13 +42,13 @@ func At(v kimage.View, at x86.Addr, place *probepoint.Placement, c *profile.Conf
 	return list
 }
 
-// point is what is asked about.
+// point is a probe's place and the kernel's configuration, for which hazards are looked up.
 type point struct {
 	view  kimage.View
 	at    x86.Addr
 	place *probepoint.Placement
 	c     *profile.Config
-	// lands is the finding's.
+	// lands becomes Finding.Lands; the hazard's function sets it.
 	lands x86.Addr
 }
 
@@ -226,7 +226,7 @@ func lastInt3(p *point) (Effect, string) {
 	if !p.stepped() || p.place.Slot.InsnLen != lastInt3Size {
 		return "", ""
 	}
-	return Oops, "the int3 after the copy is nobody's"
+	return Oops, "no probe handles the int3 after the copy"
 }
 
 func halt(p *point) (Effect, string) {

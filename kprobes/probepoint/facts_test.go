@@ -30,8 +30,8 @@ const (
 	factsHeader = "# What Debian's kernels answered: 5.10.223, 6.1.192 and 6.12.107, one instruction a line.\n#profile\tbytes\tat\ttables\terrno\tftrace\tboostable\temulated\n"
 )
 
-// fact is what a real kernel answered, without anything of the place: one
-// instruction, which of the kernel's tables know it, and the decision.
+// fact is one answer of a real kernel, without addresses: an instruction, the kernel's tables that
+// have its address, and the decision.
 type fact struct {
 	profile string
 	// bytes are the instruction, its 4-byte displacements and immediates

@@ -117,7 +117,7 @@ func (f *fakeView) SiteIn(kind kimage.SiteKind, r x86.Range) (kimage.Site, bool)
 
 func (f *fakeView) IndirectThunks() x86.Range { return x86.Range{} }
 
-// text is where the fake kernel lies.
+// text is the start address of the fake kernel.
 const text x86.Addr = 0xffffffff81000000
 
 // kernel is a fake with one function "fn" made of the given instructions.

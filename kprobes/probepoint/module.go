@@ -2,7 +2,7 @@ package probepoint
 
 import "kprobelab/kimage"
 
-// ModuleState is where a module is in its life (enum module_state).
+// ModuleState is a module's stage between its load and its removal (enum module_state).
 type ModuleState int
 
 // The states that registration tells apart.
@@ -13,7 +13,7 @@ const (
 	ModuleComing
 	// ModuleGoing: it is being unloaded, and no reference can be taken.
 	ModuleGoing
-	// ModuleUnformed: its text is about to be freed, and is nobody's any more.
+	// ModuleUnformed: its text is about to be freed, and belongs to no module any more.
 	ModuleUnformed
 )
 

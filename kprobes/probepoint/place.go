@@ -43,7 +43,7 @@ func (h How) Means() string {
 	}[h]
 }
 
-// Placement is how a probe that is accepted would run.
+// Placement describes the execution of an accepted probe.
 type Placement struct {
 	How How
 	// Slot is the instruction out of line; it is zero for Ftrace.
@@ -100,7 +100,7 @@ func slotRefusal(err error, p *Point) error {
 	return r
 }
 
-// HowOf is how the CPU gets past a probed instruction whose slot is s.
+// HowOf returns the way in which the CPU gets past a probed instruction whose slot is s.
 func HowOf(s *slot.Slot, c *profile.Config) How {
 	switch {
 	case s.Boosted && !c.Preemption:

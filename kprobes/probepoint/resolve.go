@@ -10,8 +10,8 @@ import (
 	"kprobelab/x86"
 )
 
-// Request is where somebody wants a probe: a symbol or an address, not both,
-// and an offset in bytes that is added to either.
+// Request is the requested place of a probe: a symbol or an address, not both, and an offset in
+// bytes that is added to either.
 type Request struct {
 	// Symbol is a kallsyms name, or "module:name"; empty means not given.
 	Symbol string
@@ -31,15 +31,14 @@ func (r Request) String() string {
 
 // Point is a resolved request.
 type Point struct {
-	// Addr is where the breakpoint would be written.
+	// Addr is the address of the breakpoint.
 	Addr x86.Addr
-	// Symbol covers the address; its Name is empty where none does, which
-	// kernels before 5.18 accept so far.
+	// Symbol covers the address. If no symbol does, its Name is empty; kernels before 5.18 still
+	// accept the address then.
 	Symbol kimage.Symbol
 	// Offset of the address in the symbol, in bytes.
 	Offset uint64
-	// Entry is true at a function's entry: KPROBE_FLAG_ON_FUNC_ENTRY, and
-	// what return probes need.
+	// Entry is true at a function's entry, which return probes require (KPROBE_FLAG_ON_FUNC_ENTRY).
 	Entry bool
 	// Ftrace is set by Check where the probe would run from the function
 	// tracer: KPROBE_FLAG_FTRACE.
@@ -61,7 +60,7 @@ func withOffset(name string, off uint64) string {
 	return name + "+0x" + strconv.FormatUint(off, 16)
 }
 
-// Names is what resolving a request needs of a View.
+// Names is the part of a View that Resolve reads.
 type Names interface {
 	Lookup(name string) []kimage.Symbol
 	SymbolAt(addr x86.Addr) (kimage.Symbol, bool)

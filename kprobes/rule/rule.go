@@ -50,17 +50,15 @@ func (id ID) row() *row {
 // and tests compare; "" for None. It is unique within its kind only.
 func (id ID) String() string { return id.row().name }
 
-// Kind is what the rule is about; "" for None.
+// Kind is the decision that the rule belongs to; "" for None.
 func (id ID) Kind() Kind { return id.row().kind }
 
-// Errno is what the kernel's function answers in 6.1, or in the release that
-// has the rule. It is 0 where the layer below decides, and where the kernel
-// does not try.
+// Errno is the error number that the kernel's function returns in 6.1, or in the release that has
+// the rule. It is 0 if a lower layer decides, or if the kernel does not try.
 func (id ID) Errno() errno.Errno { return id.row().errno }
 
-// Why is the rule in words, about no place in particular. That of registration
-// follows "probe NAME: ", that of a slot "the instruction cannot be put out of
-// line: ".
+// Why returns the rule in words, for any place. The text of a registration rule continues "probe
+// NAME: ", that of a slot rule "the instruction cannot be put out of line: ".
 func (id ID) Why() string {
 	r := id.row()
 	if end, ended := profile.Ended(r.field); ended {
@@ -75,12 +73,12 @@ func (id ID) Here(at, insn, target string) string {
 	return strings.NewReplacer("{at}", at, "{insn}", insn, "{target}", target).Replace(id.row().here)
 }
 
-// Source is where the rule stands: kernel file and function, and the section
-// of the documentation where there is one.
+// Source names the kernel file and function that contain the rule, and the section of the
+// documentation if there is one.
 func (id ID) Source() string { return id.row().source }
 
-// InDetour is what a rule against a copy in a slot becomes where the copy is for
-// a detour buffer; None for None.
+// InDetour returns the rule for a copy in a detour buffer that corresponds to a rule for a copy in
+// a slot; None for None.
 func (id ID) InDetour() ID {
 	if id == None {
 		return None

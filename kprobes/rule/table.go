@@ -2,15 +2,14 @@ package rule
 
 import "kprobelab/errno"
 
-// row is what is to say of a rule.
+// row holds the texts of a rule and its error number.
 type row struct {
 	name string
 	kind Kind
-	// errno is 0 where the layer below decides, or the kernel does not try.
+	// errno is 0 if a lower layer decides, or if the kernel does not try.
 	errno errno.Errno
-	// why is the rule of no place in particular. That of registration follows
-	// "probe NAME: ", that of a slot "the instruction cannot be put out of
-	// line: ".
+	// why is the rule in words, for any place. The text of a registration rule continues "probe
+	// NAME: ", that of a slot rule "the instruction cannot be put out of line: ".
 	why string
 	// here, for optimization, is the rule of one place: {at} is the place,
 	// {insn} what stands there and {target} where it leads.
@@ -377,7 +376,7 @@ var rows = [numRules]row{
 	NoTypes:      {name: "NO_BTF", kind: Asking, why: "the kernel has no BTF, by which the program names what it attaches to", source: srcAttach},
 	NoFunction:   {name: "NOT_IN_BTF", kind: Asking, why: "the kernel's BTF has no function of the name: it is absent, or the compiler changed its arguments, or several have the name", source: srcAttach},
 	NoSite:       {name: "NO_FENTRY_SITE", kind: Asking, why: "the function does not begin with a fentry site, where the call of a trampoline goes", source: srcAttach},
-	Denied:       {name: "DENIED", kind: Asking, why: "the kernel lists the function among those that take no program's trampoline (btf_id_deny)", source: "kernel/bpf/verifier.c, check_attach_btf_id"},
+	Denied:       {name: "DENIED", kind: Asking, why: "the kernel denies programs' trampolines on the function (btf_id_deny)", source: "kernel/bpf/verifier.c, check_attach_btf_id"},
 	NoTracepoint: {name: "NO_TRACEPOINT", kind: Asking, why: "the kernel and its loaded modules have no tracepoint of the name", source: srcAttach},
 	NoPrograms:   {name: "NO_BPF", kind: Asking, why: "this kernel takes no BPF programs of the kind", source: srcAttach},
 	FuncType:     {name: "FUNC_TYPE", kind: Asking, why: "a trampoline cannot pass on what the function takes or returns", source: "kernel/bpf/btf.c, btf_distill_func_proto"},

@@ -176,7 +176,7 @@ type fakeBytes [0x100]byte
 func (m *fakeBytes) ReadMem(a x86.Addr, b []byte) error  { copy(b, m[a-0x7f80:]); return nil }
 func (m *fakeBytes) WriteMem(a x86.Addr, b []byte) error { copy(m[a-0x7f80:], b); return nil }
 
-// reference is what the manual says each form does, written apart from the
+// reference computes the result of each form as the manual defines it, independently of the
 // emulation (SDM Vol. 2, "Operation" of each instruction).
 type reference struct {
 	name  string

@@ -41,9 +41,8 @@ var kindNames = [...]string{
 	EmulateJmpIndirect:  "kprobe_emulate_jmp_indirect",
 }
 
-// Emulation is how one instruction is emulated, and what the routine needs of
-// it (struct arch_specific_insn, the part after emulate_op). It belongs to
-// one CPU at a time.
+// Emulation is the routine that emulates one instruction, with its operands (struct
+// arch_specific_insn, the part after emulate_op). It belongs to one CPU at a time.
 type Emulation struct {
 	Kind Kind
 	// Type is the condition of a jcc (0-15), the kind of loop (opcode & 3),
@@ -55,10 +54,10 @@ type Emulation struct {
 	Rel32 int32
 	// Len is the length of the instruction in bytes.
 	Len int
-	// RetImm is what ret imm16 adds to the stack pointer on a processor.
+	// RetImm is the number of bytes that a processor adds to rsp for ret imm16.
 	RetImm uint16
-	// OpSize is how many bytes a processor moves for flags and for each word
-	// of a far return, where that is not what the kernel does; else 0.
+	// OpSize is the number of bytes that a processor moves for flags, or for each word of a far
+	// return, if the kernel moves another number; else 0.
 	OpSize byte
 	// Far is a far return.
 	Far bool

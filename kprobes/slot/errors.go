@@ -14,7 +14,7 @@ type Error struct {
 	Addr x86.Addr
 	// Cause is the decoder's error, for rule.SlotUndecodable.
 	Cause error
-	// Displacement is what does not fit, for rule.SlotDisplacement.
+	// Displacement is the value that does not fit, for rule.SlotDisplacement.
 	Displacement int64
 }
 

@@ -20,7 +20,7 @@ const MaxBytes = 20
 //	boosted   [copied instruction] e9 rel32 -> At + InsnLen
 //	TF        [copied instruction] (e9 rel32, where boosted)
 type Slot struct {
-	// Addr is where the slot is, At where the instruction came from.
+	// Addr is the slot's address, At the address of the original instruction.
 	Addr, At x86.Addr
 	// Bytes[:Len] are to be written at Addr (the kernel's tp_len).
 	Bytes [MaxBytes]byte
@@ -33,8 +33,8 @@ type Slot struct {
 	// a hit may use it is up to the hit path in kernels that decide then
 	// (profile.Slot.BoostDecidedAtBuild false).
 	Boosted bool
-	// Emulation is how the instruction is emulated, with Kind EmulateNone
-	// where it is stepped. A boosted slot may have one too.
+	// Emulation is the instruction's emulation; its Kind is EmulateNone if the instruction is
+	// stepped. A boosted slot may have one too.
 	Emulation Emulation
 	// ModifiesIF: a trap-flag step must let the instruction's own IF stand
 	// (is_IF_modifier; cli, sti, iret, popf).
@@ -92,8 +92,8 @@ func (s *Slot) finish(v kimage.View, k *decoder.Kernel, hasPostHandler bool, c *
 	return nil
 }
 
-// mayBoost is what has to hold beside the boost rule. Kernels that decide at
-// the hit look at PREEMPTION and the post_handler there.
+// mayBoost checks the conditions beyond the boost rule. Kernels that decide at the hit check
+// PREEMPTION and the post_handler then.
 func (s *Slot) mayBoost(hasPostHandler bool, c *profile.Config) bool {
 	if s.InsnLen > decoder.MaxInsnSize-x86.Rel32Size {
 		return false

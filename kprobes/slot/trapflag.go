@@ -8,7 +8,7 @@ import (
 	"kprobelab/x86"
 )
 
-// fixup is what a step in the slot leaves to be put right.
+// fixup is the set of corrections that are needed after a step in the slot.
 type fixup uint8
 
 const (

@@ -6,12 +6,12 @@ import (
 	"kprobelab/x86"
 )
 
-// Text is what a change needs of a machine.
+// Text is the part of a machine that a change of text uses.
 type Text interface {
 	// NumCPU is the number of CPUs.
 	NumCPU() int
-	// PokeTextNoSync changes text and leaves every CPU with what it has
-	// fetched of it already (text_poke).
+	// PokeTextNoSync changes text. Every CPU keeps the bytes that it has already fetched
+	// (text_poke).
 	PokeTextNoSync(addr x86.Addr, b []byte) error
 	// SyncCore makes one CPU see all text that was poked (the sync-core IPI).
 	SyncCore(cpu int)
@@ -22,8 +22,8 @@ type Change struct {
 	At x86.Addr
 	// New are the bytes to be written.
 	New []byte
-	// Landing is where a CPU goes on that meets the change's int3 while it is
-	// announced.
+	// Landing is the address at which a CPU continues that executes the change's int3 while the
+	// change is announced.
 	Landing x86.Addr
 	// Calls: the change makes a call, so that the address after it is pushed.
 	Calls bool
@@ -45,7 +45,7 @@ type Poker struct {
 	// announced is the array that the int3 handler searches, sorted by address
 	// (text_poke_array).
 	announced []Change
-	// queue is what Queue has collected (tp_vec).
+	// queue holds the changes that Queue has collected (tp_vec).
 	queue []Change
 }
 
@@ -131,9 +131,9 @@ func (r *Run) All() error {
 	return failed
 }
 
-// Met is what poke_int3_handler finds: the change that is announced at the address of an
-// int3, nil for none. It is a binary search, as
-// the kernel's is: in an array that is not sorted it may miss.
+// Met returns the change that is announced at the address of an int3, nil if there is none
+// (poke_int3_handler). Like the kernel it searches binarily: in an array that is not sorted it may
+// miss.
 func (p *Poker) Met(at x86.Addr) *Change {
 	list := p.announced
 	for len(list) > 0 {

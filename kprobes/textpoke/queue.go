@@ -36,11 +36,11 @@ func (p *Poker) StartSingle(steps Protocol, c Change, a Array) (*Run, error) {
 	return p.Start(steps, c), err
 }
 
-// Array is how single changes and the queue share the array of changes.
+// Array describes how single changes and the queue share the array of changes.
 type Array struct {
 	// Shared: there is one array for both (6.16 and later).
 	Shared bool
-	// Appended: a single change is appended to what waits in it, whatever the
+	// Appended: a single change is appended to the changes that wait in the array, in whatever
 	// order (docs/bugs.md, no. 34).
 	Appended bool
 }
