@@ -15,14 +15,14 @@ type BlacklistEntry struct {
 	Symbol string
 	// Module is the owning module's name, "" for the kernel image.
 	Module string
-	// By is how the kernel's source puts it there.
+	// By says which mark in the kernel's source put it there.
 	By BlacklistedBy
 }
 
-// BlacklistedBy is how the kernel's source puts code on the blacklist.
+// BlacklistedBy is the mark in the kernel's source that puts code on the blacklist.
 type BlacklistedBy int
 
-// The ways.
+// The marks.
 const (
 	// ByName: NOKPROBE_SYMBOL names the function.
 	ByName BlacklistedBy = iota
@@ -80,8 +80,8 @@ func (img *Image) Blacklisted(addr x86.Addr) (x86.Range, bool) {
 	return x86.Range{}, false
 }
 
-// BlacklistedAs is how the code at an address came onto the blacklist, nil where it
-// is not there.
+// BlacklistedAs returns the marks by which the code at an address is on the
+// blacklist; nil if it is not on it.
 func (img *Image) BlacklistedAs(addr x86.Addr) (by []BlacklistedBy) {
 	b := &img.tables.blacklist
 	for i := range b.list {

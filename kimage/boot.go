@@ -12,7 +12,7 @@ import (
 type bootPatcher struct {
 	img *Image
 	cpu *cpuModel
-	// feats is what the kernel makes of the processor.
+	// feats are the features, bugs and mitigations that the kernel sees or chooses on cpu.
 	feats *cpuFeatures
 	forms patchForms
 	// early is a release to 5.12: it picks nops by processor, and writes
@@ -158,8 +158,8 @@ func (p *bootPatcher) writeReturn(addr x86.Addr, text []byte) {
 	copy(text, retInsn)
 }
 
-// returnThunk is what the kernel's variable of that name holds for the
-// processor, 0 where returns need no thunk.
+// returnThunk returns the value of the kernel's variable x86_return_thunk for the
+// processor; 0 if returns need no thunk.
 func (p *bootPatcher) returnThunk() x86.Addr {
 	thunk, _ := p.img.symbolAddr(p.feats.returnThunk)
 	return thunk

@@ -1,8 +1,8 @@
 package kimage
 
-// Checksums and hashes choose their code by the processor: static calls, and
-// static keys for what a function tests by itself (lib/crypto and lib/crc for x86,
-// from 6.16 on). An image has those that its release has.
+// Checksums and hashes choose their code by the processor: by static calls, and by
+// static keys for choices that a function tests itself (lib/crypto and lib/crc for
+// x86, from 6.16 on). An image has only the keys of its release.
 
 // cryptoKeys are the keys and the flags that turn them on.
 var cryptoKeys = []bootKey{

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// patchForms is how an image's kernel writes what it patches: releases differ, and stable releases
-// and vendors take changes over.
+// patchForms describes the bytes that an image's kernel writes when it patches. They differ
+// between releases; stable releases and vendors backport changes.
 type patchForms struct {
 	nops nops
 	// relocates: each instruction of an alternative is relocated, and no-operations of any form
@@ -21,7 +21,7 @@ type patchForms struct {
 	// prefixes: an indirect call in the place of a retpoline is filled by CS prefixes, and a jump by
 	// int3s, in place of no-operations (6.18 and later).
 	prefixes bool
-	// zero is what stands for a call of __static_call_return0.
+	// zero is the code that replaces a call of __static_call_return0.
 	zero []byte
 	// callsAgain: static calls are written again once the return thunk is chosen (6.7 and later),
 	// so that a tail call of nothing goes to it.

@@ -214,7 +214,8 @@ func TestReturnThunkByTheImage(t *testing.T) {
 	}
 }
 
-// featuresOf is what a made image's kernel decides on a processor, with options off.
+// featuresOf returns the features that the kernel of a made image decides on a processor, with
+// options off.
 func featuresOf(t *testing.T, release, cpu string, functions, off []string) *cpuFeatures {
 	t.Helper()
 	img := tableImage(t, make([]byte, 0x1000), testSection{name: ".rodata", data: append([]byte("Linux version "+release), 0)})

@@ -80,8 +80,8 @@ func (p *bootPatcher) securityModulesAs(data []byte, size int, hasID bool) (list
 }
 
 // initialised lists the security modules in the order in which boot initialises
-// them (ordered_lsm_init): early ones, first ones, those that CONFIG_LSM names
-// (of the exclusive ones only the first), last ones.
+// them (ordered_lsm_init): early ones, first ones, the ones that CONFIG_LSM names
+// (only the first exclusive one), last ones.
 func (p *bootPatcher) initialised() []securityModule {
 	list := p.securityModules("__start_early_lsm_info", "__end_early_lsm_info")
 	all := p.securityModules("__start_lsm_info", "__end_lsm_info")
@@ -127,8 +127,8 @@ func (p *bootPatcher) moduleOrder(all []securityModule) []string {
 	return nil
 }
 
-// enoughModules is how many modules a string has to name to be CONFIG_LSM:
-// distributions also list some that are not built in.
+// enoughModules is the number of known modules that a string must name to be taken
+// for CONFIG_LSM: distributions also list some that are not built in.
 const enoughModules = 3
 
 // orderAt finds a string with the name between commas that names enough modules.

@@ -31,8 +31,8 @@ func (img *Image) readParavirtSites(o tableOwner) {
 	}
 }
 
-// nativeInsns is what releases to 5.11 write in place of a call of the native
-// operation: the instruction itself. Later ones have alternatives for that.
+// nativeInsns maps a native operation to the instruction that releases to 5.11
+// write in place of a call of it. Later releases have alternatives for that.
 var nativeInsns = map[string][]byte{
 	"native_irq_disable":       {0xfa},
 	"native_irq_enable":        {0xfb},
@@ -74,8 +74,9 @@ func newParavirtPatcher(img *Image, n nops, inline bool) *paravirtPatcher {
 	return p
 }
 
-// slot is where a site's pointer to its operation is: its call or jump names it. (The
-// site's number would be its index, in a table that has had several forms.)
+// slot returns the address of the pointer to the operation that a site calls: the
+// site's call or jump names it. (The site's number would be its index, in a table
+// that has had several forms.)
 func (s paravirtSite) slot(text []byte) (x86.Addr, bool) {
 	switch {
 	case len(text) >= 7 && text[0] == 0xff && text[1]&^0x30 == 0x04 && text[2] == 0x25: // through an absolute address

@@ -11,7 +11,7 @@ import (
 type staticCallPatcher struct {
 	img  *Image
 	nops nops
-	// zero is what stands for a call of ret0.
+	// zero is the code that replaces a call of ret0.
 	zero  []byte
 	ret0  x86.Addr
 	retFn x86.Addr
@@ -127,8 +127,8 @@ const (
 // on ("" none).
 type staticCallUpdate struct{ key, fn string }
 
-// preemptCalls are what the scheduler updates at boot for each model; full and
-// lazy are how the keys begin.
+// preemptCalls lists the static calls that the scheduler updates at boot, by
+// preemption model. The models full and lazy update none: they keep the compiled calls.
 var preemptCalls = map[string][]staticCallUpdate{
 	preemptNone: {
 		{"cond_resched", "__cond_resched"},

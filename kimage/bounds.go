@@ -47,9 +47,10 @@ func (b *bounds) sectionEnd(a x86.Addr) x86.Addr {
 	return 0
 }
 
-// symbolEnd is where the last symbol ends: in the kernel at the end of init
-// text, of everything, or of text (kallsyms.c, get_symbol_pos). In an object
-// that is no kernel every symbol ends with its section.
+// symbolEnd returns a function that computes the end of the last symbol: in the
+// kernel the end of init text, of everything, or of text (kallsyms.c,
+// get_symbol_pos). In an object that is no kernel every symbol ends with its
+// section.
 func (b *bounds) symbolEnd(syms []Symbol) func(x86.Addr) x86.Addr {
 	if b.sections != nil {
 		return b.sectionEnd

@@ -32,7 +32,7 @@ func (t *Types) ProtoTypes(name string) (params []Type, ret Type, ok bool) {
 	return params, typeOf(f.Proto.Target()), true
 }
 
-// Target is what a pointer points to, and whether the type is one.
+// Target returns the type that a pointer points to; false if the type is no pointer.
 func (t Type) Target() (Type, bool) {
 	if !t.is(ctype.Pointer) {
 		return Type{}, false

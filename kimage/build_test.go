@@ -171,7 +171,7 @@ func testTokens() [256]string {
 
 const testBase = 0xffffffff81000000
 
-// testTables is where tests put the tables.
+// testTables is the address at which tests put the tables.
 const testTables = testBase + 0x1100
 
 // build makes the tables of the symbols, which must be sorted by address, to

@@ -167,8 +167,8 @@ func (e *evidence) shown(p *component) (there bool, why string, from Source) {
 	return false, "no symbol " + strings.Join(p.symbols, ", "), Symbolic
 }
 
-// configured is what the configuration says; ok is false where it does not know an option, which it
-// lacks then.
+// configured says whether the configuration turns a component on. ok is false if it does not name
+// an option that the component needs; on is false then.
 func (e *evidence) configured(p *component) (on bool, why string, ok bool) {
 	lacks := ""
 	for _, names := range p.options {

@@ -45,7 +45,7 @@ func bzPayload(file string, b []byte) (payload []byte, off int64, err error) {
 	return payload, off, nil
 }
 
-// bzPlace is where the payload lies in the file.
+// bzPlace returns the payload's offset in the file and its length, in bytes.
 func bzPlace(b []byte) (off, n int64) {
 	sects := int64(b[bzSetupSects])
 	if sects == 0 {

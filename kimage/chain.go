@@ -10,9 +10,9 @@ import (
 // first one of the chain that says anything decides. Those after it that say otherwise are kept
 // with the fact, because that is a fault here, a backport, or a configuration of another kernel.
 
-// Witness is what one kind of evidence says of a fact.
+// Witness is the value that one kind of evidence gives to a fact.
 type Witness struct {
-	// Value is what it says, Evidence from what.
+	// Value is the value; Evidence says in words where it was read.
 	Value, Evidence string
 	// From is its kind.
 	From Source
@@ -23,7 +23,7 @@ type Witness struct {
 // need not be there; its release.
 var chain = []Source{Measured, Coded, Symbolic, Configured, Absent, Dated}
 
-// place is where a kind of evidence stands in the chain.
+// place returns the index of a kind of evidence in the chain.
 func (s Source) place() int {
 	if i := slices.Index(chain, s); i >= 0 {
 		return i
@@ -53,7 +53,7 @@ func decided(witnesses []Witness) (first Witness, against []Witness, ok bool) {
 	return first, against, ok
 }
 
-// dated is what the release says of a field that no configuration decides.
+// dated returns the release's value of a field that no configuration decides.
 func dated(c *profile.Config, field string) Witness {
 	return Witness{Value: c.Field(field), Evidence: "profile " + c.Name, From: Dated}
 }

@@ -51,7 +51,8 @@ func (img *Image) Compares(function string, n uint8) (found bool) {
 	return found
 }
 
-// ReturnOf is where a function's first direct call of another one returns to, 0 where it has none.
+// ReturnOf returns the return address of a function's first direct call of callee; 0 if it has
+// none.
 func (img *Image) ReturnOf(function, callee string) (to x86.Addr) {
 	called := img.Lookup(callee)
 	if len(called) != 1 {

@@ -11,8 +11,8 @@ import (
 // Limits on what a stream may unpack to. A small file must not cost much memory
 // or time: nothing that is opened here shrinks to a hundredth of its size.
 const (
-	// maxRatio is how many times its packed size a stream may unpack to, once
-	// it is past thinFrom.
+	// maxRatio bounds the unpacked size of a stream, in multiples of its packed
+	// size, once it is past thinFrom.
 	maxRatio = bounded.UnpackRatio
 	thinFrom = 64 << 20
 )
@@ -23,34 +23,35 @@ var (
 	errTooPacked = errors.New("it unpacks to more than 100 times its size, which no kernel does")
 )
 
-// extent is the least length of the file that begins with b, as far as b tells
-// it; 0 where it does not. An error ends the reading.
+// extent computes the least length of the file that begins with b, as far as b
+// tells it; 0 if it does not. An error ends the reading.
 type extent func(b []byte) (int64, error)
 
-// anyExtent tells nothing.
+// anyExtent always returns 0.
 func anyExtent([]byte) (int64, error) { return 0, nil }
 
 const (
-	// collectHead is how much is read before size is asked.
+	// collectHead is the number of bytes that are read before size is called.
 	collectHead = 64 << 10
-	// collectStep is how much is read at once.
+	// collectStep is the number of bytes that are read at once.
 	collectStep = 1 << 20
 )
 
 // collector reads a stream into memory.
 type collector struct {
 	r io.Reader
-	// size is asked how long the file is that the stream holds.
+	// size returns the length of the file in the stream, from the bytes so far.
 	size extent
 	// max is the most that is read, tooLong the error past it.
 	max     int64
 	tooLong error
-	// packed, where not nil, is how much of the packed file has been read.
+	// packed, if not nil, returns the number of bytes of the packed file that were
+	// read.
 	packed func() int64
 	p      *progress
 
 	out []byte
-	// read is how much came, also what was dropped.
+	// read counts the bytes that were read, dropped ones too.
 	read int64
 }
 
@@ -137,7 +138,7 @@ type progress struct {
 	last   int64
 }
 
-// step is how many bytes lie between two reports.
+// progressStep is the number of bytes between two reports.
 const progressStep = 1 << 20
 
 func (p *progress) at(done int64) {

@@ -80,9 +80,10 @@ func (e *evidence) readBeside() {
 	e.fact(factConfiguration, printable.Name(path), "beside the image, and of its release")
 }
 
-// configBeside is where the configuration of an image is installed: in /boot
-// config-RELEASE beside vmlinuz-RELEASE, in /usr/lib/modules/RELEASE config beside
-// vmlinuz. "" is for files with other names.
+// configBeside returns the path at which the configuration of an image is
+// installed: in /boot config-RELEASE beside vmlinuz-RELEASE, in
+// /usr/lib/modules/RELEASE config beside vmlinuz. It returns "" for files with
+// other names.
 func configBeside(image string) string {
 	dir, base := filepath.Split(image)
 	for _, name := range []string{"vmlinuz", "vmlinux"} {

@@ -60,7 +60,7 @@ var namedFeatures = map[string]feature{
 	"ospke": feat(16, 4), "waitpkg": feat(16, 5), "la57": feat(16, 16), "fsrm": feat(18, 4), "serialize": feat(18, 14),
 }
 
-// hiddenFeatures are those that a processor has, and alternatives ask for, but
+// hiddenFeatures are features that processors have and alternatives test, but
 // /proc/cpuinfo does not show.
 var hiddenFeatures = map[string]feature{"fsrs": feat(12, 11)}
 
@@ -94,8 +94,8 @@ func (img *Image) flagTables() (flags, bugs x86.Range) {
 	return newUnnamed(img).flagTables()
 }
 
-// symbolRange is what the image's first symbol of that name spans, the zero Range where
-// there is none.
+// symbolRange returns the addresses that the image's first symbol of that name covers;
+// the zero Range if there is none.
 func (img *Image) symbolRange(name string) x86.Range {
 	at, ok := img.symbolAddr(name)
 	s, found := img.SymbolAt(at)
@@ -153,8 +153,8 @@ func (img *Image) usedFlags(names featureNames) []string {
 	return out
 }
 
-// verw is what a kernel runs to clear the processor's buffers: verw
-// displacement(%rip).
+// verw begins the instruction that a kernel runs to clear the processor's buffers:
+// verw displacement(%rip).
 var verw = []byte{0x0f, 0x00, 0x2d}
 
 // shortJumpSize is the length of a jmp rel8.

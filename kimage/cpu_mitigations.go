@@ -7,16 +7,16 @@ import (
 	"kprobelab/x86"
 )
 
-// cpuFeatures is what the kernel of an image finds on a processor and decides
-// for it: CPUID's features by the kernel's numbers, those it defines itself,
-// its bugs, and the mitigations it chooses where the command line says nothing
+// cpuFeatures holds the features that an image's kernel finds on a processor and
+// defines itself (by the kernel's numbers), the processor's bugs, and the
+// mitigations that the kernel chooses if the command line says nothing
 // (arch/x86/kernel/cpu/bugs.c).
 type cpuFeatures struct {
 	has map[feature]bool
 	// returnThunk is the symbol to which returns jump, "" for plain returns.
 	returnThunk string
-	// retpoline is the number of X86_FEATURE_RETPOLINE; the next one is that of retpolines that
-	// are an lfence and a branch.
+	// retpoline is the number of X86_FEATURE_RETPOLINE; the next number is that of retpolines
+	// made of an lfence and a branch.
 	retpoline feature
 	// leaks: buffers are cleared on the way to user mode.
 	leaks bool
@@ -143,8 +143,8 @@ var zenGenerations = []struct {
 	{0x1a, 0x00, 0x2f, feat(3, 5)}, {0x1a, 0x40, 0x4f, feat(3, 5)}, {0x1a, 0x60, 0x7f, feat(3, 5)},
 }
 
-// generation sets the feature of the processor's generation, where the image's
-// alternatives are those of a release that knows it.
+// generation sets the feature of the processor's generation, if the image's
+// alternatives have the layout of a release that has such features.
 func (d *cpuDecision) generation() {
 	if _, layout := (tableOwner{img: d.img}).alternatives(); layout != 14 {
 		return
@@ -283,9 +283,11 @@ type thunkSymbol struct{ thunk, with string }
 
 // returnThunks are the thunks that mitigations choose; a later one overrides.
 var returnThunks = []struct {
-	// thunks are what the mitigation jumps to, of which the first that is there counts.
+	// thunks are the symbols that the mitigation makes returns jump to; the first one in the image
+	// counts.
 	thunks []thunkSymbol
-	// bug is what it is for, option what it is built with, families the processors.
+	// bug is the bug that it works around, option its configuration option; from and to bound the
+	// families.
 	bug, option string
 	from, to    int
 	amd         bool
@@ -304,10 +306,10 @@ var returnThunks = []struct {
 	{[]thunkSymbol{{"srso_return_thunk", ""}}, "srso", optionSRSO, 0x1a, 0xff, true, []feature{featRethunk, featUnret, featSRSO}},
 }
 
-// compiledThunk is what the compiler makes returns jump to.
+// compiledThunk is the thunk to which the compiler makes returns jump.
 const compiledThunk = "__x86_return_thunk"
 
-// thunkOf is the first of the thunks that the image has, "" for none.
+// thunkOf returns the first of the thunks that the image has, "" if it has none.
 func (d *cpuDecision) thunkOf(list []thunkSymbol) string {
 	for _, t := range list {
 		if d.exists(t.thunk) && (t.with == "" || d.exists(t.with)) {

@@ -58,7 +58,7 @@ const (
 	intelBugs = "bhi cpu_meltdown its l1tf mds spec_store_bypass spectre_v1 spectre_v2 swapgs "
 	k8Bugs    = "fxsave_leak null_seg spectre_v1 spectre_v2 sysret_ss_attrs "
 	zenBugs   = k8Bugs + "spec_store_bypass srso "
-	// Bugs of those that have xsaveerptr.
+	// lateZenBugs are the bugs of processors with xsaveerptr.
 	lateZenBugs = "spec_store_bypass spectre_v1 spectre_v2 srso sysret_ss_attrs "
 )
 

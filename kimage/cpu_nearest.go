@@ -26,8 +26,9 @@ func (img *Image) NearestCPU(names []string) string {
 	return bestName
 }
 
-// distance is how far a processor is from the wanted one: how many features it
-// lacks, whether it is another one, and how many features it has beside those.
+// distance compares a processor with the wanted one: the number of features it
+// lacks, 1 if its model is another one, and the number of features it has in
+// addition.
 func (want *cpuModel) distance(m *cpuModel) [3]int {
 	var d [3]int
 	for f := range want.flags {

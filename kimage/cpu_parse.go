@@ -14,18 +14,18 @@ import (
 	"kprobelab/internal/cpumodel"
 )
 
-// cpuinfoFile is where a running kernel describes its processors.
+// cpuinfoFile is the file in which a running kernel describes its processors.
 const cpuinfoFile = "/proc/cpuinfo"
 
-// qemuNames are flags that QEMU spells otherwise than the kernel; elsewhere -
-// and . stand for _.
+// qemuNames are flags that QEMU spells in another way than the kernel; in all other
+// flags QEMU's - and . stand for _.
 var qemuNames = map[string]string{
 	"pclmuldq": "pclmulqdq", "sse3": "pni", "ffxsr": "fxsr_opt", "i64": "lm", "xd": "nx",
 	"lahf": "lahf_lm", "lzcnt": "abm", "tsc_deadline": "tsc_deadline_timer",
 }
 
-// ErrCPU: Options.CPU names a processor or a feature that is not known. The
-// message says what there is.
+// ErrCPU: Options.CPU names a processor or a feature that is not known. The message
+// lists the known ones.
 var ErrCPU = errors.New("not a processor")
 
 // cpuError is an ErrCPU with a sentence of its own.
@@ -53,7 +53,7 @@ func parseCPU(s string, exists func(flag string) bool, all func() []string) (*cp
 		}
 		flag := kernelFlag(w[1:])
 		if (w[0] != '+' && w[0] != '-') || !exists(flag) && !m.flags[flag] && !slices.Contains(cpumodel.Flags(), flag) {
-			return nil, notCPU("CPU feature %q is not known; write +name or -name, and among those that this kernel's text depends on: %s",
+			return nil, notCPU("CPU feature %q is not known; write +name or -name; this kernel's text depends on these: %s",
 				w, strings.Join(all(), ", "))
 		}
 		if w[0] == '+' {

@@ -39,7 +39,7 @@ func TestParseCPU(t *testing.T) {
 func TestParseCPUErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"z80":          `CPU model "z80" is not known; there are Broadwell, Cascadelake-Server, ClearwaterForest, DiamondRapids, EPYC, EPYC-Genoa`,
-		"qemu64,+warp": `CPU feature "+warp" is not known; write +name or -name, and among those that this kernel's text depends on: erms, smap`,
+		"qemu64,+warp": `CPU feature "+warp" is not known; write +name or -name; this kernel's text depends on these: erms, smap`,
 		"qemu64,cx16":  `CPU feature "cx16" is not known`,
 		"qemu64,+":     `CPU feature "+" is not known`,
 		"./nothing":    "no such file",

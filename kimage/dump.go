@@ -29,7 +29,7 @@ type dump struct {
 	runs []run
 	// left counts the pages that were left out of the dump.
 	left int
-	// used is what the modules have taken so far.
+	// used counts the memory, types and symbols of the modules that were read so far.
 	used moduleUse
 }
 
@@ -142,7 +142,7 @@ func (d *dump) refuse() error {
 	return nil
 }
 
-// findSpace finds the kernel's page tables: those that a CPU uses, or those that
+// findSpace finds the kernel's page tables: the tables of a CPU, or the ones that
 // VMCOREINFO names.
 func (d *dump) findSpace() error {
 	var tried []*vmcore.Space

@@ -11,16 +11,16 @@ import (
 // kernel has not mapped. The kernel knows nothing of it, and its loader has not seen it:
 // a file with anything that the kernel would have to read, or run, is refused.
 
-// besideStart is where the search for room begins: the middle of module space. What the
-// kernel itself loads is below, and the machine's own memory above
+// besideStart is the address at which the search for room begins: the middle of module
+// space. The kernel itself loads modules below it; the machine's own memory is above
 // (Documentation/arch/x86/x86_64/mm.rst).
 const besideStart = x86.Addr(0xffffffffe0000000)
 
-// besideEnd is where the search ends.
+// besideEnd is the address at which the search ends.
 const besideEnd = x86.Addr(0xfffffffff0000000)
 
-// plainSections are what a module beside a booted kernel may be made of: these, and
-// their parts with a dot after the name.
+// plainSections are the sections that a module beside a booted kernel may have:
+// these, and their parts with a dot after the name.
 var plainSections = []string{".text", ".rodata", ".data", ".bss", ".note", ".eh_frame"}
 
 // loadBeside loads the modules of the options.

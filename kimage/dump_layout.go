@@ -30,10 +30,10 @@ var parts = []part{
 	{name: ".smp_locks", start: "__smp_locks", stop: "__smp_locks_end", gone: true, unless: "smp_alt_modules"},
 }
 
-// moduleSpaceEnd is where the fixed maps begin.
+// moduleSpaceEnd is the end of module space, at which the fixed maps begin.
 const moduleSpaceEnd = x86.Addr(0xffffffffff000000)
 
-// restOfKernel is the name of what is in no part.
+// restOfKernel names the section of all memory that is in no other part.
 const restOfKernel = ".data"
 
 // layOut makes sections of the kernel's mapping, by its symbols, and segments of

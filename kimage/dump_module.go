@@ -35,7 +35,8 @@ type loadedModule struct {
 	segments []Segment
 }
 
-// moduleUse is what the modules of a dump take, all together: a few page tables map one page a million times.
+// moduleUse sums up the memory (bytes), types and symbols of a dump's modules: a few page tables
+// can map one page a million times.
 type moduleUse struct{ memory, types, symbols int }
 
 // loadModules reads the list of modules. Without type information about them, that is a

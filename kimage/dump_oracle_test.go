@@ -61,8 +61,9 @@ func requireSame[E any](t *testing.T, img *Image, slide x86.Addr, want, got []E,
 	require.Equal(t, kept, got)
 }
 
-// maxDecided is how many bytes of text depend on what boot finds, but for keys: those
-// also change after boot (the one of the random numbers, once there is entropy).
+// maxDecided is the number of bytes of text that depend on what boot finds, except
+// keys: keys also change after boot (the key of the random numbers, once there is
+// entropy).
 const maxDecided = 100
 
 func requireText(t *testing.T, img, dump *Image, slide x86.Addr) {

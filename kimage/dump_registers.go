@@ -31,9 +31,9 @@ const (
 	tssSelector = 8 * 8
 )
 
-// Processors are the processors of a booted kernel: with the control registers that the
-// dump notes, or else with those that its memory tells. The error says why these are not
-// known. The caller must not change them.
+// Processors returns the processors of a booted kernel, with the control registers that
+// the dump notes or, without notes, with the ones that its memory holds. The error says
+// why they are not known. The caller must not change them.
 func (img *Image) Processors() ([]vmcore.CPU, error) { return img.processors, img.unknown }
 
 // findRegisters finds the control registers that the dump has no note of.

@@ -11,9 +11,9 @@ import (
 	"kprobelab/kimage/vmcore"
 )
 
-// Rule: the control registers that memory tells are those that QEMU notes. CR2 is the last
-// page fault's, which the kernel does not keep, and the hidden parts of the segment registers
-// follow from their selectors.
+// Rule: the control registers found in memory equal QEMU's notes. CR2 is not compared: it
+// holds the address of the last page fault, which the kernel does not keep. The hidden parts
+// of the segment registers follow from their selectors.
 func TestRegistersFoundAreThoseNoted(t *testing.T) {
 	for _, name := range dumps.Running {
 		t.Run(name, func(t *testing.T) {

@@ -17,9 +17,9 @@ var settled = map[string]int{
 	"kprobe_blacklist_entry.list": 0, "kprobe_blacklist_entry.start_addr": 16, "kprobe_blacklist_entry.end_addr": 24,
 }
 
-// place is where a member of a structure is, in bytes: "module.list", or of a member
-// that is a structure itself "module.core_layout.base". It is what BTF says, or
-// what is settled.
+// place returns the offset of a structure's member in bytes: "module.list", or for a
+// member that is a structure itself "module.core_layout.base". The offset comes from
+// BTF, else from settled.
 func (d *dump) place(path string) (int, bool) {
 	m, ok := d.member(path)
 	if !ok {

@@ -103,8 +103,8 @@ func (d *dump) blacklist(head x86.Addr) error {
 	return nil
 }
 
-// listedBy is how the source puts the code at an address on the list: all of a marked
-// area is there, what lies elsewhere was named.
+// listedBy returns the mark by which code at an address is on the list: marked
+// areas are on it whole, and all code outside them was named.
 func (img *Image) listedBy(at x86.Addr) BlacklistedBy {
 	for i := range img.tables.blacklist.list {
 		if e := &img.tables.blacklist.list[i]; e.By != ByName && e.Start == at {

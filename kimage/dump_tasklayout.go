@@ -7,7 +7,7 @@ import (
 	"kprobelab/x86"
 )
 
-// TaskLayout is where a task_struct has what names a task, in bytes.
+// TaskLayout holds the offsets of a task_struct's members that name a task, in bytes.
 type TaskLayout struct{ PID, TGID, Comm int }
 
 // UnknownPID and UnknownComm stand for a task that nothing is known of; the name is as
@@ -17,13 +17,14 @@ const (
 	UnknownComm = "<...>"
 )
 
-// TaskLayout is where the kernel of a dump has a task's numbers and name: by BTF, or
-// found in the tasks themselves. Without an answer, nothing tells them.
+// TaskLayout returns the offsets of a task's numbers and name in the kernel of a
+// dump: from BTF, or found in the tasks themselves. It returns false if neither has
+// them.
 func (img *Image) TaskLayout() (TaskLayout, bool) {
 	return img.taskLayout, img.taskLayout != TaskLayout{}
 }
 
-// findTaskLayout notes the layout, and says where it is from where BTF does not have it.
+// findTaskLayout notes the layout; if BTF does not have it, a fact says where it is from.
 func (d *dump) findTaskLayout() error {
 	if p, err := d.places("task_struct.pid", "task_struct.tgid", "task_struct.comm"); err == nil {
 		d.img.taskLayout = TaskLayout{p["task_struct.pid"], p["task_struct.tgid"], p["task_struct.comm"]}

@@ -163,8 +163,9 @@ func (s *taskSearch) withBoth(list []int, a, b uint32) (both []int) {
 	return both
 }
 
-// frameWords is how many words of a task that does not run are looked at, from its stack pointer on: registers, and where __switch_to_asm
-// returns to (struct inactive_task_frame).
+// frameWords is the number of words on the stack of a task that does not run that are searched,
+// from its stack pointer on: saved registers, and the return address of __switch_to_asm (struct
+// inactive_task_frame).
 const frameWords = 9
 
 // findSP: of a task that does not run, the return from __switch_to_asm is on the stack, or it has not run yet.
@@ -224,7 +225,7 @@ func (s *taskSearch) findThreads() error {
 	type places struct{ signal, head, node int }
 	var found []places
 	for node := 0; node+16 <= len(s.first); node += 8 {
-		var x []x86.Addr // the other element's address, of those that have just two
+		var x []x86.Addr // addresses of the other element, for lists of just two
 		var of []searchedTask
 		for _, t := range s.tasks {
 			if node+16 > len(t.b) {

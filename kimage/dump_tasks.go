@@ -21,10 +21,10 @@ type Task struct {
 	State string
 	// Kernel: it has no memory of a program.
 	Kernel bool
-	// Addr is its task_struct, SP where its stack pointer is saved while it does not run.
+	// Addr is its task_struct. SP is its saved stack pointer, of a task that does not run.
 	Addr x86.Addr
 	SP   uint64
-	// Switches is how often it has given up its CPU.
+	// Switches counts the times that it has given up its CPU.
 	Switches uint64
 }
 

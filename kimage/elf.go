@@ -74,8 +74,8 @@ type elfSection struct {
 	entsize    uint64
 }
 
-// content is what the file holds of the section; nil for NOBITS, and for the
-// description of the sources, which nobody here reads.
+// content returns the section's bytes in the file; nil for NOBITS, and for
+// debugging information, which nothing here reads.
 func (f *elfFile) content(s *elfSection) []byte {
 	if s.typ == shtNobits || isDebug(s.name, s.flags) {
 		return nil // readSparse may have left it out

@@ -7,16 +7,15 @@ import (
 	"kprobelab/internal/printable"
 )
 
-// ErrFormat is what every FormatError wraps: the file is not what it should
-// be.
+// ErrFormat is wrapped by every FormatError: the file is damaged, or has another format.
 var ErrFormat = errors.New("not a usable kernel image")
 
 // FormatError says what is wrong with a file, in one line.
 type FormatError struct {
 	// File is the name of the file.
 	File string
-	// Offset is where in the file (or in what was decompressed from it) the
-	// fault lies, in bytes; negative where that says nothing.
+	// Offset is the place of the fault in the file (or in the data that was
+	// unpacked from it), in bytes; negative if a place says nothing.
 	Offset int64
 	// Want says what was expected and what there is instead.
 	Want string

@@ -17,7 +17,7 @@ type Event struct {
 	Call x86.Addr
 	// Record is the name of its record's structure, trace_event_raw_X.
 	Record string
-	// Fields are what a record has after the part that all have.
+	// Fields are a record's own fields, after the header that all records have.
 	Fields []EventField
 }
 
@@ -51,8 +51,9 @@ type eventReader struct {
 	offset, size, sign int64
 }
 
-// Events are those of the kernel's tracepoints that have records, in the kernel's order: not
-// those of system calls. Only a booted kernel's dump has any. They are read once; the list must not be changed.
+// Events lists the kernel's tracepoints that have records, in the kernel's order, without the
+// events of system calls. Only a booted kernel's dump has any. They are read once; the list must
+// not be changed.
 func (img *Image) Events() []Event {
 	img.events.once.Do(func() { img.events.list = img.readEvents() })
 	return img.events.list

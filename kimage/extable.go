@@ -33,8 +33,8 @@ func (img *Image) ExceptionEntry(addr x86.Addr) (x86.Addr, bool) {
 // Bug is one entry of the bug table: the ud2 of a BUG or a WARN.
 type Bug struct {
 	Addr x86.Addr
-	// Flags is where the entry's flags are, two bytes that the kernel
-	// changes: BugWarning and its kin.
+	// Flags is the address of the entry's flags, two bytes that the kernel changes:
+	// BugWarning and the others.
 	Flags x86.Addr
 	// File and Line are where it stands in the source, "" and 0 where the
 	// table has neither (DEBUG_BUGVERBOSE is off).

@@ -20,7 +20,7 @@ type rule struct {
 	// look reads the image, and more does in other ways.
 	look look
 	more []look
-	// from is what look reads: Symbolic where it is empty.
+	// from is the kind of evidence that look reads; empty means Symbolic.
 	from Source
 	// weak: what look does not find may be there all the same.
 	weak bool
@@ -249,7 +249,7 @@ func (e *evidence) strength(r *rule, on bool) Source {
 	return Symbolic
 }
 
-// value is what the field has if the rule's answer is that.
+// value returns the field's value if the rule answers on.
 func (r *rule) value(c *profile.Config, on bool) string {
 	tried := *c
 	r.set(&tried, on)

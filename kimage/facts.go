@@ -14,9 +14,9 @@ type Fact struct {
 	// Name is the profile's field or the configuration option it decides, or
 	// a word for what describes the kernel ("release", "compiler").
 	Name string
-	// Value is what was decided.
+	// Value is the decided value.
 	Value string
-	// Evidence says from what, in a few words.
+	// Evidence says in a few words where the value was read.
 	Evidence string
 	// From is the kind of the evidence where the fact decides a field of the
 	// profile or of the boot-time text, else empty.
@@ -49,15 +49,15 @@ const (
 // factStanding is the fact that says how near the release is to a model.
 const factStanding = "standing"
 
-// evidence is what the choice of a profile can ask.
+// evidence holds all that the choice of a profile reads.
 type evidence struct {
 	img    *Image
 	banner banner
 	config map[string]string
 	// configFrom says where config comes from.
 	configFrom string
-	// kprobes is true where the symbols are those of a kernel with kprobes,
-	// so that a missing symbol says something too.
+	// kprobes: the symbols are those of a kernel with kprobes, so that a missing
+	// symbol says something too.
 	kprobes bool
 }
 
@@ -167,7 +167,7 @@ func (e *evidence) others() {
 	e.preemptModel()
 }
 
-// banner is what the kernel says of itself.
+// banner is the kernel's description of itself, taken apart.
 type banner struct {
 	text, release, compiler string
 	// flags are the words after the build number: SMP, PREEMPT, ….

@@ -40,24 +40,25 @@ type Image struct {
 	owned map[string][]*Section
 	// core is the memory dump that it was made of, nil without one.
 	core *vmcore.Core
-	// space is how the dump's kernel maps memory.
+	// space are the page tables of the dump's kernel.
 	space *vmcore.Space
 	// beside are the segments of modules that the dump's kernel has not loaded.
 	beside []Segment
-	// processors are those of a kernel that runs; unknown is why their registers are not.
+	// processors are a running kernel's processors; unknown says why their registers are not known.
 	processors []vmcore.CPU
 	unknown    error
-	// tasks are those of a kernel that runs.
+	// tasks are a running kernel's tasks.
 	tasks []Task
-	// taskLayout is where its tasks have their numbers and names.
+	// taskLayout has the offsets of a task's numbers and name.
 	taskLayout TaskLayout
-	// taskPlaces is where they have what Tasks tells; taskUnknown says why that is not known.
+	// taskPlaces has the offsets of the members that Tasks reads; taskUnknown says why they are not
+	// known.
 	taskPlaces  map[string]int
 	taskUnknown error
-	// freed is what boot has freed of a kernel that runs, by ascending address; empty
-	// for other images.
+	// freed are the ranges of a running kernel that boot freed, by ascending address;
+	// empty for other images.
 	freed []x86.Range
-	// packaged is what came of the modules in Options.Package.
+	// packaged records which modules of Options.Package were loaded.
 	packaged packaged
 
 	// Names are its symbols, and where its text lies.
@@ -65,8 +66,8 @@ type Image struct {
 
 	profile *profile.Config
 	facts   []Fact
-	// cpu is the processor that the boot-time text is made for, and processor what that
-	// executes, asked for once.
+	// cpu is the processor for which boot patches the text; processor describes the
+	// instructions that it executes, and is computed once.
 	cpu       *cpuModel
 	processor struct {
 		once sync.Once
@@ -78,8 +79,8 @@ type Image struct {
 		list []Event
 	}
 
-	// tables is what loadTables read and bootPatch used; unnamed are those that no
-	// symbol and no section names.
+	// tables holds the entries that loadTables read and bootPatch used; unnamed has
+	// the tables that no symbol and no section names.
 	tables  kernelTables
 	unnamed map[*tableName]x86.Range
 }

@@ -33,12 +33,12 @@ var errNoKallsyms = errors.New("no kallsyms tables")
 // kallsymsTables are the tables found in one piece of data.
 type kallsymsTables struct {
 	data []byte
-	// at is where data is in memory.
+	// at is the address of data.
 	at     x86.Addr
 	tokens [256][]byte
 	// names starts the compressed names, num is how many.
 	names, num int
-	// align is where tables start: at multiples of 8, or of 4 from 7.0 on.
+	// align is the alignment of tables: 8, or 4 from 7.0 on.
 	align int
 }
 

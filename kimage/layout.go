@@ -11,8 +11,8 @@ const pageSize = 4096
 
 func pageUp(n uint64) uint64 { return (n + pageSize - 1) &^ (pageSize - 1) }
 
-// programBase is where a position-independent program is laid out, as Linux
-// does without randomization.
+// programBase is the address at which a position-independent program is laid out,
+// as Linux does without randomization.
 const programBase = 0x555555554000
 
 // layLinked makes the sections and segments of a linked ELF. bias is added to
@@ -107,8 +107,8 @@ func (f *elfFile) load(s *elfSection, bias uint64) int {
 	return i
 }
 
-// groupLen is how many sections from the first on make one segment: those of
-// one PT_LOAD that have the same protection or share a page.
+// groupLen returns the number of sections from the first on that make one segment:
+// sections of one PT_LOAD that have the same protection or share a page.
 func (f *elfFile) groupLen(list []*elfSection, bias uint64) int {
 	first := list[0]
 	load := f.load(first, bias)
@@ -129,7 +129,7 @@ func (f *elfFile) groupLen(list []*elfSection, bias uint64) int {
 	return len(list)
 }
 
-// protection is what the section's flags ask for, within what its PT_LOAD
+// protection returns the rights that the section's flags ask for and its PT_LOAD
 // grants: a kernel's .rodata is flagged writable but loaded read-only.
 func (f *elfFile) protection(s *elfSection, load int) uint64 {
 	p := s.flags & (shfWrite | shfExec)

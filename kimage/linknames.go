@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// promoted is what LLVM puts between the name of a local function, which optimization at
-// link time has made global, and a hash.
+// promoted is the text that LLVM puts between a name and a hash when optimization at
+// link time makes a local function global.
 const promoted = ".llvm."
 
 // cleanNames cuts the suffixes that LLVM gives to names when it optimizes at link time, as

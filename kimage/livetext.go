@@ -62,7 +62,8 @@ func (img *Image) overlayELF(path string, b []byte) error {
 	return nil
 }
 
-// judged is how many bytes of live text it takes to tell whose text they are.
+// judged is the number of bytes of live text from which on they are compared with
+// the image's.
 const judged = 512
 
 // overlayText lays bytes over the text and notes their range. Text of another

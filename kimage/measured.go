@@ -1,11 +1,11 @@
 package kimage
 
-// Answer is what an image's own functions said about a field of the profile.
+// Answer is the value of a profile's field that an image's own functions gave.
 type Answer struct {
 	// Field and Value are as profile.Config's Fields has them.
 	Field string `json:"field"`
 	Value string `json:"value"`
-	// Evidence is which function was asked about what.
+	// Evidence names the function that ran, and its input.
 	Evidence string `json:"evidence"`
 }
 

@@ -32,8 +32,8 @@ type moduleFile struct {
 // maxModuleSpace is the size of module space to the fixed maps at its end.
 const maxModuleSpace = 1 << 30
 
-// room is how much memory the module may take: far more than its file's size
-// only where that is damaged.
+// room returns the bytes of memory that the module may take. Only a damaged file
+// asks for far more than its size.
 func (m *moduleFile) room() uint64 { return 16*uint64(len(m.f.data)) + 64<<20 }
 
 // loadModule places a module after the loaded ones and relocates it, resolves
@@ -93,7 +93,7 @@ func (img *Image) ModuleEnd() x86.Addr {
 	return x86.Addr(pageUp(uint64(end)))
 }
 
-// ModuleText is where a module's code lies.
+// ModuleText holds the address ranges of a module's code.
 type ModuleText struct {
 	// Text is the core code, Init what only its loading runs.
 	Text, Init x86.Range

@@ -8,8 +8,8 @@ import (
 	"kprobelab/x86"
 )
 
-// Names is what kallsyms knows of a kernel and of its modules: the symbols, and
-// which addresses are text.
+// Names holds the symbols of a kernel and of its modules, as kallsyms has them, and
+// the ranges of addresses that are text.
 type Names struct {
 	index   symbolIndex
 	modules []*moduleArea
@@ -148,7 +148,7 @@ type NameArea struct {
 	Name string
 	// Text is its text, and Init its init text.
 	Text, Init x86.Range
-	// Regions is where a symbol covers each address.
+	// Regions are the ranges of addresses that symbols cover.
 	Regions []x86.Range
 	// Symbols are by ascending address, with their sizes.
 	Symbols []Symbol

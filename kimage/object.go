@@ -6,12 +6,13 @@ import (
 	"kprobelab/x86"
 )
 
-// objectBase is where a relocatable object is laid out: the kernel's text
-// address, so that its code runs where kernel code does.
+// objectBase is the address at which a relocatable object is laid out: the kernel's
+// text address, so that its code runs at the addresses of kernel code.
 const objectBase = 0xffffffff81000000
 
-// externBase is where undefined symbols of an object lie: nothing is mapped
-// there, so that a call to one faults at an address that tells which.
+// externBase is the address of an object's first undefined symbol. Nothing is
+// mapped there, so a call of such a symbol faults at an address that tells which it
+// was.
 const externBase = objectBase - 1<<20
 
 // objectLayout is a relocatable file on its way to an image.

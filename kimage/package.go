@@ -10,10 +10,10 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// packaged is what came of the modules of a package.
+// packaged records which modules of a package were loaded.
 type packaged struct {
-	// names are the loaded ones' by the order of loading, failed those of the
-	// others, with why they could not be loaded.
+	// names are the loaded ones in the order of loading; failed maps the others to
+	// the reason why they could not be loaded.
 	names  []string
 	failed map[string]error
 }
@@ -62,7 +62,7 @@ func (img *Image) loadPackage() error {
 	return nil
 }
 
-// loadPackaged loads a module after those that it depends on.
+// loadPackaged loads a module after the modules on which it depends.
 func (img *Image) loadPackaged(byName map[string]*packageFile, name string) {
 	p := byName[name]
 	if p == nil {

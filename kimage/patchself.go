@@ -13,8 +13,8 @@ import (
 // through a table, in the order in which SelfPatch does it.
 var PatchedKinds = []SiteKind{SiteParavirt, SiteRetpoline, SiteReturn, SiteAlternative}
 
-// SelfPatch is what one needs to let a kernel patch its own text: an image whose text is as it stands
-// in the file, and what boot decides before it patches.
+// SelfPatch holds an image for a kernel that patches its own text: the text as it stands in the
+// file, and the choices that boot makes before it patches.
 type SelfPatch struct {
 	*Image
 	p *bootPatcher
@@ -41,7 +41,7 @@ func (img *Image) SelfPatch() (*SelfPatch, error) {
 	return &SelfPatch{raw, p}, nil
 }
 
-// Table is where the table of a kind's sites lies; it is empty where there is none.
+// Table returns the range of the table of a kind's sites; it is empty if there is none.
 func (s *SelfPatch) Table(kind SiteKind) x86.Range {
 	t := map[SiteKind]*tableName{
 		SiteParavirt: paraInstructions, SiteRetpoline: retpolineSites, SiteReturn: returnSites, SiteAlternative: altInstructions,
@@ -76,15 +76,17 @@ func (s *SelfPatch) Features() (list []int) {
 	return list
 }
 
-// ReturnThunk is what the kernel's variable of that name is to hold, and where it is; 0 for none.
+// ReturnThunk returns the address of the variable x86_return_thunk and the value to store there; 0
+// if there is none.
 func (s *SelfPatch) ReturnThunk() (variable, thunk x86.Addr) {
 	variable, _ = s.symbolAddr("x86_return_thunk")
 	return variable, s.p.returnThunk()
 }
 
-// Capabilities is where the kernel keeps its features, a bit each, by the code that tests them:
-// a jump that an alternative replaces leads to a test of the bit (static_cpu_has). A kernel may be
-// built without these (X86_FAST_FEATURE_TESTS); what patches alternatives tests bits all the same.
+// Capabilities returns the address of the kernel's features, a bit each. It reads the code that
+// tests them: a jump that an alternative replaces leads to a test of the bit (static_cpu_has). A
+// kernel may be built without such jumps (X86_FAST_FEATURE_TESTS); then the function that patches
+// alternatives still tests a bit.
 func (s *SelfPatch) Capabilities() (x86.Addr, bool) {
 	votes := map[x86.Addr]int{}
 	list, _ := tableOwner{img: s.Image}.alternatives()

@@ -2,8 +2,8 @@ package kimage
 
 import "kprobelab/x86"
 
-// PreemptCounter is where a CPU's preempt count is, by its link-time address, and how
-// large it is: four bytes to 7.2, eight since 7.3, whose fields are wider.
+// PreemptCounter holds the link-time address of a CPU's preempt count and its size:
+// four bytes to 7.2, eight since 7.3, with wider fields.
 type PreemptCounter struct {
 	At   x86.Addr
 	Size int

@@ -14,7 +14,7 @@ type symbolIndex struct {
 	// all has the image's symbols by ascending address, equal addresses in
 	// table order, and then the modules'.
 	all []Symbol
-	// image is how many of all belong to the image.
+	// image counts the elements of all that belong to the image.
 	image int
 	// first and next chain the image's symbols of one name in table order:
 	// first has the index in all of the first one, next of the following one
@@ -111,7 +111,7 @@ func covering(syms []Symbol, addr x86.Addr) (Symbol, bool) {
 	return syms[i], true
 }
 
-// moduleArea is where a loaded module lies, and its symbols.
+// moduleArea holds a loaded module's ranges of addresses and its symbols.
 type moduleArea struct {
 	name string
 	// text and initText are its executable parts, core and init.

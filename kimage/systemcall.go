@@ -8,13 +8,13 @@ import (
 	"kprobelab/x86"
 )
 
-// SystemCallFunction is what this kernel names the function of a system call, such as
-// __x64_sys_read.
+// SystemCallFunction returns this kernel's name for the function of a system call,
+// such as __x64_sys_read.
 func (img *Image) SystemCallFunction(name string) string {
 	return systemcall.Name(systemcall.Entry(name), img.has)
 }
 
-// CallOf is the system call for 64-bit programs that a function is of, in the kernel's own name for it.
+// CallOf returns the 64-bit system call that a function implements, by the kernel's own name.
 func (img *Image) CallOf(function string) (entry string, ok bool) {
 	return systemcall.Call(function, img.has)
 }

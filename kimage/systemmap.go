@@ -61,7 +61,7 @@ func (img *Image) readSystemMap(path string) ([]Symbol, error) {
 // kernelHalf separates the kernel's addresses from per-CPU offsets.
 const kernelHalf = 0xffff800000000000
 
-// mapShift is how far the map's text lies above the image's.
+// mapShift returns the distance from the image's text up to the map's, in bytes.
 func (img *Image) mapShift(syms []Symbol) uint64 {
 	text := img.section(".text")
 	at := addrsOf(syms, "_text", "_stext")

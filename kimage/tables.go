@@ -7,9 +7,9 @@ import (
 	"kprobelab/x86"
 )
 
-// kernelTables is what the kernel keeps about its text: which places it
-// patches, which may fault, which must not be probed. The slices that a View
-// answers from are sorted by address; a module's entries are merged in.
+// kernelTables holds the kernel's tables about its text: the places that it
+// patches, that may fault, that must not be probed. The slices from which a View
+// answers are sorted by address; a module's entries are merged in.
 type kernelTables struct {
 	// sites are the patch sites of each kind, and longest the length of the
 	// longest of a kind, which bounds the search for one that covers an address.
@@ -35,8 +35,8 @@ type kernelTables struct {
 	ignored map[string]int
 }
 
-// tableOwner is whose tables are read: the image's own (module "") or a
-// module's, which has no symbols around its tables, only sections.
+// tableOwner is the kernel (module "") or a module. A module's tables are sections;
+// no symbols mark their ends.
 type tableOwner struct {
 	img    *Image
 	module string
@@ -128,8 +128,8 @@ func (img *Image) ignore(table string, addr x86.Addr) {
 	}
 }
 
-// IgnoredEntries is how many entries of the image's tables were left out
-// because they point outside its text, by table. Zero is the rule.
+// IgnoredEntries counts the entries of the image's tables that were left out
+// because they point outside its text, by table. In a sound image all are zero.
 func (img *Image) IgnoredEntries() map[string]int { return img.tables.ignored }
 
 // rel32 is the address that a relative pointer of 4 bytes names: at is where

@@ -38,7 +38,7 @@ func measuredSites(t *testing.T, kernel string) map[string][]string {
 	return rows
 }
 
-// Rule: the tables read from the file are those that the running kernel had.
+// Rule: the tables read from the file equal the running kernel's tables.
 func TestTablesAgainstRealKernels(t *testing.T) {
 	kinds := map[string]SiteKind{
 		"mcount_fentry_nop": SiteFtrace, "jump_label": SiteJumpLabel, "static_call_site": SiteStaticCall,

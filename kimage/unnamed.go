@@ -14,8 +14,8 @@ import (
 // are entries of the table. Where no function is there to be read, the table is the
 // longest run of such entries in the image's data.
 
-// shortestTable is how many entries a run needs to count as a table: fewer are
-// found by chance.
+// shortestTable is the least number of entries in a row that count as a table:
+// fewer are found by chance.
 const shortestTable = 8
 
 // unnamed finds tables of an image without data symbols.

@@ -47,8 +47,9 @@ func noImage(name string, at int64, b []byte, inside bool) error {
 	return badFormat(name, at, "an ELF or a Linux x86-64 bzImage is wanted; %s", describe(b))
 }
 
-// imageExtent is how long the image that begins with b is, 0 where it does not
-// say; an error where b is no image, nor a format that one is found in.
+// imageExtent returns the length of the image that begins with b; 0 if the image
+// does not say. It fails if b begins neither an image nor a format that can contain
+// one.
 func imageExtent(file string, at int64, b []byte) (int64, error) {
 	switch {
 	case isELF(b):
@@ -62,8 +63,9 @@ func imageExtent(file string, at int64, b []byte) (int64, error) {
 	return 0, noImage(file, at, b, true)
 }
 
-// elfExtent is how long the ELF that begins with b is: where its headers end, and
-// what they describe, as far as they are there. It is 0 where b is no header.
+// elfExtent returns the length of the ELF that begins with b: the end of its
+// headers and of the parts that they describe, as far as b has the headers. It
+// returns 0 if b is no header.
 func elfExtent(b []byte) int64 {
 	if len(b) < ehdrSize {
 		return 0

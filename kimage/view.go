@@ -5,8 +5,8 @@ import (
 	"kprobelab/x86"
 )
 
-// View is how every analysis reads code: what stands at an address, which
-// symbol covers it, and what the kernel keeps in its tables about it.
+// View gives code to every analysis: the bytes at an address, the symbol that
+// covers it, and the entries of the kernel's tables about it.
 //
 // An Image is a View of its own text. The kprobes subsystem supplies one over
 // live memory that gives back what stood under its int3s and jumps (docs/spec
@@ -127,7 +127,7 @@ type Site struct {
 type Segment struct {
 	Name string
 	Addr x86.Addr
-	// Data is what the piece begins with; the rest, up to Size, is zero.
+	// Data begins the piece; the rest, up to Size, is zero.
 	Data []byte
 	// Size in bytes, at least len(Data).
 	Size uint64

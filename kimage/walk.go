@@ -13,12 +13,12 @@ import (
 // where an analysis asks which instruction stands at an address.
 type Step struct {
 	Addr x86.Addr
-	// Reading is what counts of the instruction: its length, what branch it is
-	// and where it leads. It is as the View's Reader and the kernel's decoder
-	// read it. Where the two differ, it is as the kernel's decoder reads it,
-	// which is what a kernel goes by; but a decoder.Alone is always followed.
+	// Reading holds the properties of the instruction that count: its length, the
+	// kind of branch and its target. It is as the View's Reader and the kernel's
+	// decoder read it. If the two differ, it is the kernel's decoder's, which a
+	// kernel follows; but a decoder.Alone is always followed.
 	Reading decoder.Reading
-	// Read is what the View's Reader says.
+	// Read is the instruction as the View's Reader reads it.
 	Read decoder.Reading
 	// Insn is the instruction as the kernel's decoder sees it, for what no
 	// Reader tells. It is not to be used where Err is set.

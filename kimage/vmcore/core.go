@@ -39,7 +39,7 @@ type Core struct {
 	ram    []Range
 	cpus   []CPU
 	files  []*os.File
-	// held is what all its spools take, in bytes; most is how much that may be, bounded.DumpHeld for 0.
+	// held counts the bytes that all its spools take; most bounds them, 0 means bounded.DumpHeld.
 	held, most int64
 	// spilled is the size of its spools on a disk, in bytes; disk makes a file there, diskFile if it is nil.
 	spilled int64
@@ -53,7 +53,7 @@ type Core struct {
 	pieces  []Piece
 }
 
-// memory is where the content of physical memory comes from.
+// memory gives the content of physical memory.
 type memory interface {
 	// read fills b, which lies in one page of RAM.
 	read(phys uint64, b []byte) error
@@ -90,7 +90,7 @@ func FromReader(name string, r io.ReaderAt, size int64) (*Core, error) {
 type source struct {
 	io.ReaderAt
 	size int64
-	// file is what can be mapped, nil where that is not possible.
+	// file is the file that can be mapped, nil if none can.
 	file *os.File
 }
 
@@ -249,7 +249,7 @@ type form struct {
 	peek func(b []byte) []byte
 }
 
-// headSize is how much formOf wants to see.
+// headSize is the number of bytes that formOf needs.
 const headSize = 64
 
 func forms() []form {

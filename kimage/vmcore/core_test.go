@@ -359,7 +359,7 @@ func broken(b []byte) []byte {
 	return b
 }
 
-// noteAt is where the first note stands.
+// noteAt returns the offset of the first note.
 func noteAt(b []byte) uint64 { return le.Uint64(b[elfHeaderSize+8:]) }
 
 // Wherever a file is cut off, that is what the error says.

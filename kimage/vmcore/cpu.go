@@ -46,7 +46,7 @@ type Segment struct {
 // CR4LA57 is the bit of CR4 that says that page tables have 5 levels.
 const CR4LA57 = 1 << 12
 
-// Levels is how many levels the page tables have, 4 or 5.
+// Levels returns the number of levels of the page tables, 4 or 5.
 func (c *Control) Levels() int {
 	if c.CR4&CR4LA57 != 0 {
 		return 5

@@ -212,7 +212,7 @@ func (m *elfMemory) read(phys uint64, b []byte) error {
 	return nil
 }
 
-// maxDirect is how many pieces of a file are mapped. Memory in more pieces than that is
+// maxDirect is the most pieces of a file that are mapped. Memory in more pieces is
 // copied: each machine would need as many mappings.
 const maxDirect = 64
 

@@ -8,8 +8,7 @@ import (
 	"kprobelab/x86"
 )
 
-// ErrFormat is what every FormatError wraps: the file is not a dump that can be
-// read.
+// ErrFormat is wrapped by every FormatError: the file is not a readable dump.
 var ErrFormat = errors.New("not a usable memory dump")
 
 // FormatError says what is wrong with a file, in one line.

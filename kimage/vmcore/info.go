@@ -23,7 +23,7 @@ func (i Info) Number(name string) (int64, bool) {
 	return v, err == nil
 }
 
-// KernelOffset is how far KASLR moved the kernel's text.
+// KernelOffset returns the distance in bytes by which KASLR moved the kernel's text.
 func (i Info) KernelOffset() uint64 { return i.number("KERNELOFFSET", 16) }
 
 func (i Info) number(key string, base int) uint64 {

@@ -44,11 +44,12 @@ const (
 	pageZstd   = 1 << 5
 )
 
-// kdumpHeader is what both headers say.
+// kdumpHeader holds the fields of both headers.
 type kdumpHeader struct {
 	version, level, split int
 	machine               string
-	// blockSize in bytes, and how many blocks the second header and the bitmaps have.
+	// blockSize is in bytes; subBlocks and bitBlocks are the blocks of the second header and of the
+	// bitmaps.
 	blockSize, subBlocks, bitBlocks int64
 	frames                          uint64
 	info, notes                     [2]int64 // places and sizes
@@ -156,7 +157,7 @@ func readKdump(c *Core, s source) error {
 // bitmap has a bit for each page frame.
 type bitmap struct {
 	b []byte
-	// before is how many bits are set before each run of rankStep bytes.
+	// before counts the bits that are set before each run of rankStep bytes.
 	before []uint32
 	total  uint32
 }
@@ -178,7 +179,7 @@ func (m *bitmap) has(frame uint64) bool {
 	return frame/8 < uint64(len(m.b)) && m.b[frame/8]>>(frame%8)&1 != 0
 }
 
-// rank is how many bits are set before that of a frame.
+// rank counts the bits that are set before the bit of a frame.
 func (m *bitmap) rank(frame uint64) uint32 {
 	at := frame / 8
 	n := m.before[at/rankStep]
@@ -208,7 +209,7 @@ func (m *bitmap) ranges(most int) []Range {
 type kdumpMemory struct {
 	source
 	exists, dumped *bitmap
-	// descs is where the descriptors begin.
+	// descs is the offset of the descriptors.
 	descs int64
 	level int
 

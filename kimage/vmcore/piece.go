@@ -74,7 +74,7 @@ func (c *Core) copyTo(to *spool, p Piece) error {
 	return nil
 }
 
-// readPresent reads whole pages, with zeros for those that were left out.
+// readPresent reads whole pages; pages that were left out read as zeros.
 func (c *Core) readPresent(phys uint64, b []byte) error {
 	for ; len(b) > 0; phys, b = phys+PageSize, b[PageSize:] {
 		var filtered *FilteredError

@@ -49,7 +49,7 @@ const (
 	entryAddr    = maxPhys - PageSize
 )
 
-// Translation is what the page tables say of an address.
+// Translation is the result of a walk of the page tables for an address.
 type Translation struct {
 	// Phys is the physical address.
 	Phys uint64
@@ -102,7 +102,7 @@ func (s *Space) read(phys uint64) (uint64, error) {
 	return le.Uint64(s.entry[:]), err
 }
 
-// canonical: the bits above those that are translated all equal the highest of them.
+// canonical: the untranslated high bits all equal the highest translated bit.
 func (s *Space) canonical(va x86.Addr) bool {
 	unused := 64 - (12 + 9*s.levels)
 	return uint64(int64(va)<<unused>>unused) == uint64(va)

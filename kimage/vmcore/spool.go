@@ -12,13 +12,13 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// spool is a file of our own that nobody else sees: it holds what had to be
-// unpacked. Pages of zeros take no room in it. It is in memory, or on a disk if all of them are too large for that.
+// spool is a file of our own, which no other process sees, for unpacked data. Pages of zeros take
+// no room in it. It is in memory, or on a disk if all spools are too large for that.
 type spool struct {
 	f *os.File
 	// onDisk: it takes room on a disk, and none in memory.
 	onDisk bool
-	// held is how much of it takes room, end is its length.
+	// held counts the bytes of it that take room, end is its length.
 	held, end int64
 	// holds has a bit for each page that takes room, 64 pages to an entry.
 	holds map[int64]uint64
@@ -33,7 +33,7 @@ var (
 // room bounds the bytes of all spools of a Core in memory together.
 func (c *Core) room() int64 { return cmp.Or(c.most, bounded.DumpHeld) }
 
-// hold counts the pages that n bytes at off will take, but for those that are counted.
+// hold counts the pages that n bytes at off will take, without pages already counted.
 func (s *spool) hold(off int64, n int) error {
 	for p := off / PageSize; p*PageSize < off+int64(n); p++ {
 		bit := uint64(1) << (p % 64)

@@ -16,8 +16,8 @@ import (
 const (
 	// maxUnpacked is the longest file that comes of a stream: a dump's memory and its headers.
 	maxUnpacked = bounded.DumpMemory + 1<<30
-	// maxRatio is how many times its packed size a stream may hold that is not
-	// zero, once it is past thinFrom.
+	// maxRatio bounds the bytes of a stream that are not zero, in multiples of its
+	// packed size, once the stream is past thinFrom.
 	maxRatio = bounded.UnpackRatio
 	thinFrom = 64 << 20
 )

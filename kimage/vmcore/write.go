@@ -151,7 +151,7 @@ func elfHeader(segments int) []byte {
 	return b
 }
 
-// readWriteExec is what the segments of /proc/vmcore say.
+// readWriteExec are the flags of the segments of /proc/vmcore: PF_R, PF_W and PF_X.
 const readWriteExec = 7
 
 func appendSegment(b []byte, typ uint32, off uint64, p Placed) []byte {
