@@ -78,6 +78,10 @@ type Image struct {
 		once sync.Once
 		list []Event
 	}
+	syscallEvents struct {
+		once sync.Once
+		list []SyscallEvent
+	}
 
 	// tables holds the entries that loadTables read and bootPatch used; unnamed has
 	// the tables that no symbol and no section names.

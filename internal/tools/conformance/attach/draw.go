@@ -81,10 +81,8 @@ func newDrawer(img *kimage.Image, seed uint64) *drawer {
 	for _, e := range img.Events() {
 		d.events = append(d.events, e.System+":"+e.Name)
 	}
-	for i := range symbols {
-		if name, ok := strings.CutPrefix(symbols[i].Name, "__syscall_meta__"); ok {
-			d.events = append(d.events, "syscalls:sys_enter_"+strings.TrimPrefix(name, "_"))
-		}
+	for _, call := range img.SyscallEvents() {
+		d.events = append(d.events, "syscalls:sys_enter_"+call.Name, "syscalls:sys_exit_"+call.Name)
 	}
 	for _, tp := range img.Tracepoints() {
 		d.points = append(d.points, tp.Name)
