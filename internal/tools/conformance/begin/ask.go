@@ -84,6 +84,9 @@ var causes = []struct {
 	{"printf() hands what is no directive of the tool's to C's, which then reads what is not there", func(s script, theirs, ours answer) bool {
 		return theirs.code == ours.code && theirs.said == ours.said && ofC.MatchString(s.text)
 	}},
+	{"&& and || of integers below 64 bits are written past a variable of their width", func(s script, theirs, ours answer) bool {
+		return theirs.code == ours.code && theirs.said == ours.said && writesPast(s.text)
+	}},
 	{"the kernel's verifier refuses what the tool makes", func(_ script, theirs, _ answer) bool {
 		return strings.Contains(theirs.said, "Error loading BPF program") || strings.Contains(theirs.said, "Error loading program")
 	}},
@@ -100,6 +103,31 @@ var histogram = regexp.MustCompile(`(@\w+)(?:\[[^;]*\])? = l?hist\(`)
 
 // ofC matches a directive of C's that the tool has not, before another directive.
 var ofC = regexp.MustCompile(`%[-0]*[ +#][-+ #0-9.]*[a-zA-Z][^"]*%`)
+
+// given matches a variable and what it gets, logical the text before && or || in that, below a cast to less than
+// 64 bits, local a variable.
+var (
+	given   = regexp.MustCompile(`(\$\w+) = ([^;]*)`)
+	logical = regexp.MustCompile(`^(.*?)(?:&&|\|\|)`)
+	below   = regexp.MustCompile(`\(u?int(?:8|16|32)\)`)
+	local   = regexp.MustCompile(`\$\w+`)
+)
+
+// writesPast says whether a variable gets the result of && or || whose operands before it have less than 64 bits:
+// the tool makes the variable as wide as they are, and writes 64 bits into it.
+func writesPast(text string) bool {
+	short := map[string]bool{}
+	isShort := func(expr string) bool {
+		return below.MatchString(expr) || slices.ContainsFunc(local.FindAllString(expr, -1), func(name string) bool { return short[name] })
+	}
+	for _, m := range given.FindAllStringSubmatch(text, -1) {
+		if before := logical.FindStringSubmatch(m[2]); before != nil && isShort(before[1]) {
+			return true
+		}
+		short[m[1]] = short[m[1]] || isShort(m[2])
+	}
+	return false
+}
 
 // sorted are the lines of an output in their order as texts.
 func sorted(out string) string {

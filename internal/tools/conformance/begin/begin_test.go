@@ -47,6 +47,17 @@ func TestCauses(t *testing.T) {
 	for text, has := range map[string]bool{"@a = hist(1); delete(@a);": true, "@a[1] = lhist(1, 2, 3, 4); print(has_key(@a, 1));": true, "@a = hist(1); delete(@b);": false, "@a = count(); delete(@a);": false} {
 		require.Equal(t, has, causeOf(script{text: text}, answer{out: "a\n"}, answer{out: "b\n"}) != "", text)
 	}
+	for text, has := range map[string]bool{
+		"BEGIN { $v = ((uint16)5 || 7); print($v); }":                  true,
+		"BEGIN { $v = (int32)5; $w = 2; $u = ($v && $w); }":            true,
+		"BEGIN { $v = ((uint64)5 || 7); print($v); }":                  false,
+		"BEGIN { $v = (5 || (uint8)7); print($v); }":                   false,
+		"BEGIN { $v = (uint16)5; print(((uint16)5 || 7)); }":           false,
+		"BEGIN { $v = (uint16)5; @a = ((uint8)1 || 7); $w = 1 || 2; }": false,
+	} {
+		require.Equal(t, has, causeOf(script{text: text}, answer{out: "0\n"}, answer{out: "1\n"}) != "", text)
+		require.Empty(t, causeOf(script{text: text}, answer{code: 1}, answer{}), text)
+	}
 	require.Equal(t, answer{said: "a\n"}, answer{said: "WARNING: Unknown error -1: couldn't set RLIMIT_MEMLOCK for bpftrace.\na\n"}.cleaned())
 }
 
