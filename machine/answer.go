@@ -2,13 +2,13 @@ package machine
 
 import "kprobelab/x86"
 
-// Answer is how an int3 is resumed from, where the host has said so beforehand. An
-// engine in C lays its own struct out like this.
+// Answer holds the place to resume from at the next int3, which the host has set beforehand. An
+// engine in C declares the same struct.
 type Answer struct {
-	// State is NoAnswer, Given, or Met once the CPU has gone on from the int3.
+	// State is NoAnswer, Given, or Met once the CPU has executed the int3.
 	State int32
 	_     int32
-	// The int3 at At goes on at To, with Flags more flags.
+	// The int3 at At continues at To, with Flags set in addition.
 	At, To x86.Addr
 	Flags  uint64
 }

@@ -10,13 +10,13 @@ import (
 	"kprobelab/x86"
 )
 
-// BootedSource is what a Source has beside if its kernel has booted.
+// BootedSource is an optional interface of a Source whose kernel has booted.
 type BootedSource interface {
-	// Core is the dump; nil where there is none.
+	// Core returns the dump, nil if there is none.
 	Core() *vmcore.Core
-	// Processors are its processors, or why their registers are not known.
+	// Processors returns the dump's CPUs, or an error if their registers are unknown.
 	Processors() ([]vmcore.CPU, error)
-	// Beside is what lies beside the dump's memory, where its kernel maps nothing.
+	// Beside returns segments outside the dump's memory, where its kernel maps nothing.
 	Beside() []kimage.Segment
 }
 
@@ -66,12 +66,12 @@ type Booted interface {
 // ErrNeedsUnicorn: the engine cannot run a kernel that has booted.
 var ErrNeedsUnicorn = errors.New("a dump of a booted kernel needs the engine unicorn")
 
-// ErrLost: an earlier run ended before the task that it began in came back. A booted
+// ErrLost: an earlier run ended before the task in which it began was scheduled again. A booted
 // machine then has to be restored, or made anew.
 var ErrLost = errors.New("the guest is in the middle of an earlier run")
 
-// ownUser is where the machine's own user memory is on a booted kernel: no program
-// is there.
+// ownUser is the address of the machine's own user memory on a booted kernel. No program uses that
+// address.
 const ownUser x86.Addr = 0x6b9000000000
 
 // buildBooted is build for a kernel that has booted.
@@ -226,16 +226,15 @@ type Wait struct {
 	// Task is the task that ran when the run began, Start was the time then.
 	Task  x86.Addr
 	Start uint64
-	// Err is how the run has ended. nil: it goes on when a timer's interrupt comes.
+	// Err is the error that ended the run. nil: the run continues at the next timer interrupt.
 	Err error
 }
 
-// waitStep is how much virtual time passes between two questions of OnWait.
+// waitStep is the virtual time between two calls of OnWait's function, in nanoseconds.
 const waitStep = 60_000_000_000
 
-// OnWait has fn called when all CPUs of a booted kernel wait, but not more than once in a
-// minute of virtual time, and when a run has failed. The error that it returns is the
-// run's; with one, the run ends.
+// OnWait installs fn. It is called while all CPUs of a booted kernel wait, at most once in a minute
+// of virtual time, and when a run has failed. If fn returns an error, the run ends with that error.
 func (m *Machine) OnWait(fn func(w Wait) error) { m.onWait = fn }
 
 // Stopped are the registers of the CPU that a booted machine stands in.
@@ -255,9 +254,9 @@ func (m *Machine) RunningTask() x86.Addr {
 	return m.booted.Current()
 }
 
-// Interrupts is how many interrupts a booted kernel has taken since the machine was made
-// or restored, and a digest of which came when and at which instruction: what a kernel
-// does after two runs of the same code can differ where these do.
+// Interrupts returns the number of interrupts that a booted kernel has taken since the machine was
+// made or restored, and a digest of their times and instructions. After two runs of the same code
+// the kernel's later behaviour can differ if these differ.
 func (m *Machine) Interrupts() (n, digest uint64) {
 	if m.gone || m.booted == nil {
 		return 0, 0
@@ -265,8 +264,8 @@ func (m *Machine) Interrupts() (n, digest uint64) {
 	return m.booted.Interrupts()
 }
 
-// DirectMapped is where a booted kernel's map of all physical memory has what the running
-// task sees at an address.
+// DirectMapped returns the address in a booted kernel's map of all physical memory of the byte that
+// the running task sees at addr.
 func (m *Machine) DirectMapped(addr x86.Addr) (x86.Addr, error) {
 	if m.gone || m.booted == nil {
 		return 0, fmt.Errorf("no physical memory at %s: %w", addr, errno.EFAULT)
@@ -383,10 +382,10 @@ func (h *Host) Failed(err error) error {
 	return h.m.onWait(w)
 }
 
-// Exec is where the machine's own executable memory is.
+// Exec returns the address range of the machine's own executable memory.
 func (h *Host) Exec() x86.Range { return h.m.exec }
 
-// ExecPage is a page of it without a name.
+// ExecPage allocates a page of it without a name.
 func (h *Host) ExecPage() (x86.Addr, error) { return h.m.allocExec(PageSize) }
 
 // UserCode puts code into a page of user memory.

@@ -13,12 +13,12 @@ import (
 // entryFlags are the flags at a function's entry: interrupts on.
 const entryFlags = 0x246
 
-// redZone is how far below the interrupted stack pointer a nested call begins:
-// the 128 bytes that belong to the interrupted function (System V ABI), and
-// where the kernel would have its frame.
+// redZone is the distance in bytes from the interrupted stack pointer down to the start of a nested
+// call: the 128 bytes that belong to the interrupted function (System V ABI), and the room of the
+// kernel's register frame.
 const redZone = 128 + x86.PtRegsSize
 
-// copyBack is a guest buffer of a call, and where its content goes afterwards.
+// copyBack is a guest buffer of a call, and the slice that receives its content afterwards.
 type copyBack struct {
 	at x86.Addr
 	to []byte
@@ -118,7 +118,7 @@ func (m *Machine) callNested(addr x86.Addr, args []uint64) (uint64, error) {
 	return m.last.AX, err
 }
 
-// belowStack is where a call inside the CPU's task begins.
+// belowStack returns the stack pointer for a call inside the CPU's running task.
 func belowStack(c *cpu) x86.Addr { return (x86.Addr(c.Regs().SP) - redZone) &^ 15 }
 
 // enter puts arguments and return address where a function expects them. At its

@@ -6,12 +6,12 @@ import (
 	"kprobelab/x86"
 )
 
-// Engine is what executes guest code: memory, and CPUs over it. It knows nothing of
-// tasks, calls and probes. A package that has one makes machines of it by New.
+// Engine executes guest code: it holds memory, and CPUs over it. It knows nothing of tasks, calls
+// and probes. A package with an engine makes machines of it by New.
 type Engine interface {
 	// Name names the engine and its version.
 	Name() string
-	// Shared is the memory that machine and engine share.
+	// Shared returns the memory that machine and engine share.
 	Shared() *Shared
 
 	// Reserve makes room for guest memory, page-aligned, with no page mapped. It
@@ -24,14 +24,14 @@ type Engine interface {
 	// AttrDirty, and reports whether one could be executed.
 	Allow(r x86.Range, attr byte)
 	Unmap(r x86.Range) (executable bool)
-	// Bytes is guest memory, as the host's: n bytes of one page, if the page has
+	// Bytes returns n bytes of guest memory within one page, as memory of the host, if the page has
 	// all attributes of need.
 	Bytes(addr x86.Addr, n int, need byte) ([]byte, error)
-	// Touch is told before the host writes guest memory, for snapshots.
+	// Touch is called before the host writes guest memory, for snapshots.
 	Touch(addr x86.Addr, n int)
 
-	// Saved is how many pages have been saved since Track. A page is saved when
-	// it is first written, and again after Clean.
+	// Saved returns the number of pages saved since Track. A page is saved when it is first
+	// written, and again after Clean.
 	Saved() int
 	Track(on bool)
 	// Clean makes the from-th saved page and all later ones be saved again when
@@ -47,13 +47,13 @@ type Engine interface {
 
 	// Open adds a CPU, as a kernel leaves it when it has booted.
 	Open() (CPU, error)
-	// NewState is room for the registers of a task.
+	// NewState makes room for the registers of a task.
 	NewState() State
 	// Aim makes a run stop before instruction n, counted by blocks.
 	Aim(n uint64)
 	// Here reports whether the caller is inside a call that a running CPU has made.
 	Here() bool
-	// Console is what the guest wrote to the console port since the last call.
+	// Console returns the bytes that the guest wrote to the console port since the last call.
 	Console() []byte
 	// Close frees everything.
 	Close()
@@ -66,16 +66,16 @@ type State interface{}
 type CPU interface {
 	// Boot sets the GS base, and ends the preparation of the CPU.
 	Boot(gs x86.Addr) error
-	// Answer is where the answer to its next int3 is.
+	// Answer returns the CPU's Answer, which the host sets before the next int3.
 	Answer() *Answer
 
-	// Start runs from ip until there is something to decide. It is called again
-	// from inside calls that the CPU makes of its Host.
+	// Start runs from ip until the host has to act. It is called again from inside calls that the
+	// CPU makes of its Host.
 	Start(ip x86.Addr) Exit
-	// Depth is how many Starts have not returned.
+	// Depth returns the number of Starts that have not returned.
 	Depth() int
-	// Fault has handle deal with the exception that ended the run. The CPU takes
-	// the registers as handle leaves them; the result is where it goes on.
+	// Fault calls handle with the exception that ended the run. The CPU takes the registers as
+	// handle leaves them. The result is the address at which it continues.
 	Fault(handle func(f *Fault, regs *x86.PtRegs)) (x86.Addr, error)
 
 	IP() x86.Addr
@@ -96,7 +96,7 @@ type CPU interface {
 // Exit says how a run ended.
 type Exit struct {
 	Why Reason
-	// IP is where it goes on.
+	// IP is the address at which the CPU continues.
 	IP x86.Addr
 	// Arg is the virtual nanoseconds of Slept.
 	Arg uint64
@@ -104,7 +104,7 @@ type Exit struct {
 	Err error
 }
 
-// Reason is why a run ended.
+// Reason is the reason why a run ended.
 type Reason uint8
 
 // The reasons.
@@ -137,24 +137,22 @@ const (
 	AttrDirty
 )
 
-// Shared is what engine and machine both count. An engine in C lays its own
-// struct out like this.
+// Shared holds the counters that engine and machine share. An engine in C declares the same struct.
 type Shared struct {
-	// Instrs counts instructions, a block's as it begins. The virtual clock is
+	// Instrs counts instructions; those of a block are added as it begins. The virtual clock is
 	// Instrs + Extra nanoseconds.
 	Instrs, Extra uint64
-	// StopAt is the count before which the run stops, Budget that at which it
-	// fails.
+	// The run stops before the count StopAt, and fails at the count Budget.
 	StopAt atomic.Uint64
 	Budget uint64
-	// Work is what took the host's time beside instructions, as instructions that
-	// would take as long; a run stops once it is more than Allowance. It is no
-	// part of the virtual clock or of the budget.
+	// Work is the host's time besides instructions, converted to instructions that would take as
+	// long. A run stops once it is more than Allowance. It counts neither for the virtual clock nor
+	// for the budget.
 	Work, Allowance uint64
-	// Crossings is how often a CPU has called its Host.
+	// Crossings counts the calls that CPUs made of their Host.
 	Crossings uint64
-	// OuterEnd is what a function that the host called returns to, InnerEnd the
-	// same for a run inside a call of the Host, which ends there.
+	// OuterEnd is the return address of a function that the host called. InnerEnd is the same for a
+	// run inside a call of the Host: the run ends there.
 	OuterEnd, InnerEnd x86.Addr
 	// Expired is 1 once the run's time is up.
 	Expired atomic.Uint32
@@ -165,24 +163,22 @@ type Shared struct {
 // Now is the virtual clock, in nanoseconds since boot.
 func (s *Shared) Now() uint64 { return s.Instrs + s.Extra }
 
-// FaultCost is what a fault that the guest survives takes of the budget: as many
-// instructions as run in the host's time for it. Without it, an exception table
-// that leads back to the fault would run for ever, because an instruction that
-// faults on being fetched does not count.
+// FaultCost is the cost in the budget of a fault that the guest survives: the number of
+// instructions that run in the host's time for it. Without it, an exception table that leads back
+// to the fault would run for ever, because an instruction that faults at its fetch does not count.
 const FaultCost = 500
 
-// PayFault takes FaultCost.
+// PayFault takes FaultCost from the budget.
 func (s *Shared) PayFault() {
 	s.Budget -= min(FaultCost, s.Budget)
 	s.Work += FaultCost
 }
 
-// MaxDepth is how deep runs inside calls of the Host may nest. (Unicorn says 64,
-// and crashes in the last of them.)
+// MaxDepth is the most runs that can nest inside calls of the Host. (Unicorn documents 64, and
+// crashes in the 64th.)
 const MaxDepth = 63
 
-// What takes the host's time beside instructions, as instructions that would take
-// as long.
+// The host's time besides instructions, converted to instructions that would take as long.
 const (
 	WorkBlock = 1000 // to prepare a block of code
 	WorkByte  = 100  // and for each byte of it

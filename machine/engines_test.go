@@ -16,11 +16,11 @@ import (
 type opener struct {
 	name string
 	open func(Source, *Options) (*Machine, error)
-	// models are the CPUs that it emulates.
+	// models returns the names of the CPUs that it emulates.
 	models func() []string
 }
 
-// engines are those of this build: every test runs on each, one after the other.
+// engines are the engines of this build: every test runs on each, one after the other.
 var engines = []opener{{"interp", interp.New, interp.CPUModels}}
 
 var engine opener

@@ -75,7 +75,7 @@ var vectorNames = map[int]string{
 	17: "alignment check", 19: "SIMD error",
 }
 
-// Access is what a page fault was about.
+// Access is the kind of access that caused a page fault.
 type Access int
 
 // The kinds of access.

@@ -31,9 +31,9 @@ func resident(t *testing.T) int {
 	return pages * os.Getpagesize()
 }
 
-// growth is how much resident memory n more rounds take, after as many that
-// translations were dropped once. Rounds that keep something take it each time; what else
-// the process takes, a heap that grows or the race detector's notes, it takes once.
+// growth returns the resident memory that n more rounds take, after so many rounds that
+// translations were dropped once. Rounds that leak take memory each time. Other memory of the
+// process, a growing heap or the race detector's records, is taken once.
 func growth(t *testing.T, n int, round func()) int {
 	for range n {
 		round()

@@ -92,7 +92,7 @@ func (m *Machine) Free(at x86.Addr) {
 
 // Buf is guest memory that outlives a Call and can be an argument of it.
 type Buf struct {
-	// Addr is where the guest sees it.
+	// Addr is its address in the guest.
 	Addr x86.Addr
 	// Len is its length in bytes.
 	Len int

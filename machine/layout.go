@@ -21,14 +21,14 @@ const (
 const (
 	// ThreadSize is the size of a task's stack in bytes, and its alignment.
 	ThreadSize = x86.ThreadSize
-	// MaxTasks is how many tasks a machine can have alive.
+	// MaxTasks is the most tasks that a machine can have alive.
 	MaxTasks = 256
 
-	// UserSize is how much user memory there is, in bytes.
+	// UserSize is the size of user memory, in bytes.
 	UserSize = 1 << 20
 
 	execSize = 16 << 20
-	// segments closer than this share a region
+	// two segments with a smaller gap share a region
 	regionGap = 16 << 20
 )
 

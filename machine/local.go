@@ -6,13 +6,13 @@ import (
 	"kprobelab/x86"
 )
 
-// Every CPU has a page of variables for whoever extends the guest. It follows the
-// CPU's copy of the image's per-CPU area, at the same offset from each GS base.
+// Every CPU has a page of variables for code that extends the guest. It follows the CPU's copy of
+// the image's per-CPU area, at the same offset from each GS base.
 
-// LocalOffset is where a CPU's own page is, from its GS base.
+// LocalOffset returns the distance of a CPU's own page from its GS base.
 func (m *Machine) LocalOffset() x86.Addr { return m.cpus[0].local - m.cpus[0].gs }
 
-// Local is a CPU's own page, as the guest has it.
+// Local returns the words of a CPU's own page.
 func (m *Machine) Local(cpu int) []uint64 { return m.cpus[cpu].words }
 
 // layLocal gives c its page, which follows its area.

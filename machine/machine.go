@@ -62,19 +62,19 @@ type Machine struct {
 	// closed: no more runs. gone: no more memory.
 	closed, gone bool
 	extended     int // windows of Extend
-	// allowed is the work of the host that one run may make beside instructions.
+	// allowed is the bound of Shared.Work for one run.
 	allowed uint64
-	// aim is the instruction count up to which the run goes that is under way.
+	// aim is the instruction count at which the current run ends.
 	aim uint64
-	// runs is how many runs have begun and not ended: those of the engine inside
-	// its hooks, and those that a receiver of faults began between two of them.
+	// runs is the number of runs that have begun and not ended: the engine's runs inside its hooks,
+	// and runs that a receiver of faults began between two of them.
 	runs int
 	last x86.PtRegs
-	// accessed and access are what the last fault was about
+	// accessed and access are the address and the kind of the last fault's access.
 	accessed x86.Addr
 	access   Access
-	// taken is true while a run goes on; receiving, while it asks its caller
-	// between two runs of the engine (shared.go).
+	// taken is true during a run; receiving, while the run calls its caller between two runs of the
+	// engine (shared.go).
 	taken     atomic.Bool
 	receiving bool
 }
@@ -187,10 +187,10 @@ func (m *Machine) Close() error {
 // Engine names the engine that executes the guest's code, and its version.
 func (m *Machine) Engine() string { return m.engine.Name() }
 
-// NumCPU is how many CPUs there are. All are online.
+// NumCPU returns the number of CPUs. All are online.
 func (m *Machine) NumCPU() int { return len(m.cpus) }
 
-// CPU is the number of the running CPU, or of the one that ran last.
+// CPU returns the number of the running CPU, or of the CPU that ran last.
 func (m *Machine) CPU() int { return m.curCPU }
 
 // Where returns pointers to the current CPU and task numbers, so that a hit can
@@ -205,18 +205,19 @@ func (m *Machine) Task() int { return m.curTask }
 // sleeps, the clock moves on to the next wake-up. It is 0 once closed.
 func (m *Machine) Now() uint64 { return m.sh.Now() }
 
-// Instructions is how many instructions ran since boot, counted by blocks. It is
-// 0 once closed.
+// Instructions returns the number of instructions since boot, counted by blocks. It is 0 once the
+// machine is closed.
 func (m *Machine) Instructions() uint64 { return m.sh.Instrs }
 
-// Crossings is how many traps and callouts called into Go. It is 0 once closed.
+// Crossings returns the number of traps and call-outs that called Go. It is 0 once the machine is
+// closed.
 func (m *Machine) Crossings() uint64 { return m.sh.Crossings }
 
-// Regs is the frame at the end of the last call, or at the last fault.
+// Regs returns the registers at the end of the last call, or at the last fault.
 func (m *Machine) Regs() x86.PtRegs { return m.last }
 
-// GSBase is where a CPU's per-CPU variables are: add the address of a
-// variable's symbol. It is 0 where there is no such CPU.
+// GSBase returns a CPU's GS base. A per-CPU variable is at GSBase plus the address of its symbol.
+// It is 0 if there is no such CPU.
 func (m *Machine) GSBase(cpu int) x86.Addr {
 	if cpu < 0 || cpu >= len(m.cpus) {
 		return 0
@@ -227,7 +228,7 @@ func (m *Machine) GSBase(cpu int) x86.Addr {
 // SetTraps installs the receiver of the CPUs' traps; nil removes it.
 func (m *Machine) SetTraps(t x86.Traps) { m.traps = t }
 
-// Console is what the guest wrote to the console port since the last call of
+// Console returns the bytes that the guest wrote to the console port since the last call of
 // Console. Lines stay whole when several tasks print at once.
 func (m *Machine) Console() []byte {
 	if m.gone {

@@ -12,32 +12,30 @@ import (
 // DefaultCPUModel is the model that a machine emulates by default.
 const DefaultCPUModel = cpumodel.Default
 
-// MaxRegion is the most bytes of a piece of guest memory: a broken image must not
-// use up the host's address space.
+// MaxRegion is the most bytes of one piece of guest memory, so that a broken image cannot use up
+// the host's address space.
 const MaxRegion = bounded.GuestRegion
 
 // Options are the choices of a machine. A zero field means its default.
 type Options struct {
-	// CPUs is how many there are: 1 by default, at most 64.
+	// CPUs is the number of CPUs: 1 by default, at most 64.
 	CPUs int
 	// Seed decides every choice of the scheduler.
 	Seed int64
-	// CPUModel is one that the engine knows; DefaultCPUModel by default.
+	// CPUModel is the name of a CPU that the engine emulates; DefaultCPUModel by default.
 	CPUModel string
-	// Budget is how many instructions a Call or a Run may execute before it
-	// fails with a *BudgetError: 100 million by default. A fault that the
-	// guest survives counts as 500. What else takes the host's time, translations
-	// of code, traps and switches of tasks, has an allowance of its own, which
-	// grows with the budget: see BudgetError.Work.
+	// Budget is the number of instructions that a Call or a Run may execute before it fails with a
+	// *BudgetError: 100 million by default. A fault that the guest survives counts as 500.
+	// Translations of code, traps and switches of tasks have an allowance of their own, which grows
+	// with the budget: see BudgetError.Work.
 	Budget uint64
-	// Timeout is how long, in real time, a Call or a Run may take before it
-	// fails with a *BudgetError: without end by default. Where it strikes
-	// depends on the host, so runs with it need not repeat. A handler in Go is
-	// not interrupted.
+	// Timeout is the real time that a Call or a Run may take before it fails with a *BudgetError:
+	// unlimited by default. The instruction at which it fails depends on the host, so runs with a
+	// timeout need not repeat. A handler in Go is not interrupted.
 	Timeout time.Duration
-	// Slice is after how many instructions the scheduler may switch to another
-	// task: 1000 by default, counted by blocks, and 1 with EveryInstruction. Short functions
-	// never overlap in a long slice.
+	// Slice is the number of instructions after which the scheduler may switch to another task:
+	// 1000 by default, counted by blocks, and 1 with EveryInstruction. Short functions never
+	// overlap in a long slice.
 	Slice uint64
 	// EveryInstruction counts and switches by single instructions, not by
 	// blocks, to explore interleavings: after any instruction, unless Slice says after how
@@ -54,8 +52,8 @@ type Options struct {
 	// that was added to the image (slots, detour buffers, trampolines). A probed run
 	// of a booted kernel then gets its timers' interrupts where the unprobed one does.
 	FreeHits bool
-	// TrapCost is how many nanoseconds int3 and #DB take on the virtual clock:
-	// 100 by default. An instruction takes one.
+	// TrapCost is the virtual time in nanoseconds that int3 and #DB take: 100 by default. An
+	// instruction takes one nanosecond.
 	TrapCost uint64
 }
 

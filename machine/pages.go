@@ -9,10 +9,10 @@ import (
 	"kprobelab/x86"
 )
 
-// SetPages gives the pages of a range these attributes in place of those that they have: of
-// AttrR, AttrW and AttrX; 0 unmaps them. What they hold stays. The range is in windows of the
-// image's (Windowed), of Extend, in segments or user memory. It is for a host that is the kernel of a program.
-// Int3 and Debug of the receiver of traps may map pages, not take attributes from them.
+// SetPages replaces the attributes of a range's pages by attr, a set of AttrR, AttrW and AttrX; 0
+// unmaps the pages. Their content stays. The range lies in windows of the image (Windowed), of
+// Extend, in segments or in user memory. SetPages is for a host that acts as the kernel of a
+// program. Int3 and Debug of the receiver of traps may map pages, but not remove attributes.
 func (m *Machine) SetPages(r x86.Range, attr byte) error {
 	if err := m.ours(); err != nil {
 		return err

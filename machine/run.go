@@ -125,11 +125,11 @@ func (m *Machine) lacks(f *Fault) {
 	}
 }
 
-// Accessed is what the last fault was about, for the receiver of traps: the address that
-// the instruction could not access, and what it wanted (cr2 and the error code).
+// Accessed returns the address and the kind of the access that caused the last fault (cr2 and the
+// error code), for the receiver of traps.
 func (m *Machine) Accessed() (x86.Addr, Access) { return m.accessed, m.access }
 
-// resolve reports whether someone took the fault; regs then say where to go on.
+// resolve reports whether a receiver handled the fault; regs then hold the continuation.
 func (m *Machine) resolve(f *Fault, regs *x86.PtRegs) bool {
 	if f.Vector == VectorInvalid && m.warn(regs) {
 		return true

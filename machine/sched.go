@@ -84,8 +84,8 @@ func (m *Machine) reached() bool {
 	return m.until()
 }
 
-// workAllowance is how much work of the host beside instructions a budget allows:
-// several times what a run needs that does not set out to waste it.
+// workAllowance returns the bound of Shared.Work for a budget: several times the work of a run that
+// does not try to waste it.
 func workAllowance(budget uint64) uint64 {
 	const most = 1 << 60
 	return freeWork + workPerInstruction*min(budget, most/workPerInstruction)

@@ -80,7 +80,7 @@ func TestGoroutinesThatDoNotTakeTurns(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, uint64(3), got)
 
-	// Nor while the guest's code runs, and nobody's handler.
+	// Nor while guest code runs outside any handler.
 	var done atomic.Bool
 	wg.Go(func() {
 		_, err := m.CallAddr(spin)

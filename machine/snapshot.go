@@ -13,7 +13,7 @@ import (
 // nothing: a page is saved when it is first written after that.
 type Snapshot struct {
 	m *Machine
-	// undo is how many pages had been saved when it was taken.
+	// undo is the number of pages that had been saved when the snapshot was taken.
 	undo int
 	heap heap
 	user heap
@@ -21,16 +21,15 @@ type Snapshot struct {
 	part x86.Range
 	stub stubs
 	syms []kimage.Symbol
-	// booted is what a booted machine keeps beside.
+	// booted is the engine's own state of a booted kernel; nil for another.
 	booted any
 }
 
-// Snapshot keeps the machine's memory as it is, to compare with and to go back
-// to. It does not keep the tasks' registers, the clock or the scheduler's state, but
-// for a booted kernel's: of that it keeps everything. There, executable memory that the
-// machine has added (AllocExec, Callout) is not part of it, so that whoever made it can
-// go on with it; probes have to be as they were at the snapshot before Restore.
-// It fails with ErrNested inside a handler.
+// Snapshot keeps the machine's memory as it is, for comparison and for Restore. It does not keep
+// the tasks' registers, the clock and the scheduler's state, except of a booted kernel, of which it
+// keeps everything. Of a booted kernel it leaves out executable memory that the machine has added
+// (AllocExec, Callout), so that the memory's users can go on with it; probes have to be as they
+// were at the snapshot before Restore. It fails with ErrNested inside a handler.
 func (m *Machine) Snapshot() (*Snapshot, error) {
 	if err := m.outside(); err != nil {
 		return nil, err

@@ -5,12 +5,11 @@ import (
 	"kprobelab/x86"
 )
 
-// Source is what a machine needs of the image that it runs. *kimage.Image
-// implements it.
+// Source is the image that a machine runs. *kimage.Image implements it.
 type Source interface {
 	// Segments are mapped as they are, page by page.
 	Segments() []kimage.Segment
-	// PerCPU is the template of the area that each CPU gets a copy of.
+	// PerCPU is the template of the per-CPU area; each CPU gets a copy.
 	PerCPU() (kimage.PerCPU, bool)
 	// Lookup finds the functions that Call names.
 	Lookup(name string) []kimage.Symbol
@@ -18,13 +17,13 @@ type Source interface {
 	SymbolAt(addr x86.Addr) (kimage.Symbol, bool)
 	// ExceptionEntry is the exception table's fixup for an instruction.
 	ExceptionEntry(addr x86.Addr) (x86.Addr, bool)
-	// ModuleEnd is where module space is free; 0 means its usual start.
+	// ModuleEnd returns the start of free module space; 0 means its usual start.
 	ModuleEnd() x86.Addr
 }
 
-// Windowed is what a Source has beside where it wants memory with no page mapped, for
+// Windowed is an optional interface of a Source that needs address ranges with no page mapped, for
 // SetPages.
 type Windowed interface {
-	// Windows are whole pages, apart from the segments.
+	// Windows returns ranges of whole pages, outside the segments.
 	Windows() []x86.Range
 }

@@ -102,10 +102,10 @@ func (t *Task) Pin(cpu int) error {
 	return nil
 }
 
-// Results are those of the calls that have ended.
+// Results returns the results of the calls that have ended.
 func (t *Task) Results() []Result { return t.results }
 
-// Err is why the task ended early, or nil.
+// Err returns the error that ended the task early, or nil.
 func (t *Task) Err() error { return t.err }
 
 // Done reports whether the task has made all its calls, or failed.

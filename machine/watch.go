@@ -14,20 +14,20 @@ import (
 const (
 	WatchRead = 1 << iota
 	WatchWrite
-	// WatchExec is an instruction whose first byte is the watch's.
+	// WatchExec is the execution of an instruction whose first byte is the watched one.
 	WatchExec
 )
 
-// MaxWatch is how many bytes a Watch has at most, MaxWatches how many there are.
+// MaxWatch is the most bytes of a Watch, MaxWatches the most watches of a machine.
 const (
 	MaxWatch   = 8
 	MaxWatches = bounded.Watchpoints
 )
 
-// Watch is memory whose accesses by the guest's instructions are told.
+// Watch is a range of memory. Accesses to it by the guest's instructions are reported.
 type Watch struct {
 	Addr x86.Addr
-	// Len is how many bytes, 1 to MaxWatch; WatchExec has 1.
+	// Len is the length in bytes, 1 to MaxWatch; 1 for WatchExec.
 	Len uint32
 	// Kinds are the accesses.
 	Kinds uint32
@@ -35,14 +35,14 @@ type Watch struct {
 	Number int32
 }
 
-// WatchHit is what one instruction did to one Watch. An engine in C lays its own struct out
-// like this.
+// WatchHit describes the accesses of one instruction to one Watch. An engine in C declares the same
+// struct.
 type WatchHit struct {
 	// Watch is the Watch's number.
 	Watch int32
-	// Kinds are the accesses that it made, of those that the Watch is for.
+	// Kinds are the watched kinds of access that it made.
 	Kinds uint32
-	// Old and New are what the bytes held before and after the instruction, the first
+	// Old and New are the values of the bytes before and after the instruction, the first byte
 	// lowest.
 	Old, New uint64
 }

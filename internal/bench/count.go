@@ -8,15 +8,15 @@ import (
 	"kprobelab/kprobes"
 )
 
-// counting is how many calls are counted over at the most: a run of so many and one more
-// is compared with a run of one, so what comes once in a run is left out.
+// counting is the most calls that are counted over. A run of one call more is compared with a run
+// of one call, so costs that come once in a run are left out.
 const counting = 1000
 
-// quietTime is how many instructions a run of calls may take on a booted kernel, to come
-// between two ticks of its timer: that is four million where there are 250 a second.
+// quietTime is the number of instructions that a run of calls may take on a booted kernel, to fit
+// between two ticks of its timer: four million at 250 ticks a second.
 const quietTime = 1_000_000
 
-// settleChunk finds out how many calls may be in a run.
+// settleChunk measures the number of calls that fit into one run.
 func (s *subject) settleChunk() error {
 	if s.chunk = counting; s.Image.Core() == nil {
 		return nil
@@ -33,11 +33,11 @@ func (s *subject) settleChunk() error {
 	return nil
 }
 
-// hitsOf is how many hits so many calls make.
+// hitsOf returns the number of hits of so many calls.
 func (s *subject) hitsOf(calls int) float64 { return float64(calls * s.per) }
 
-// counts is what a hit is made of, while it is planted, and how many hits the calls
-// made that it was counted over: of 1 call, and of chunk calls more.
+// counts returns the parts of a hit of the planted probe, and the number of hits of the calls that
+// were counted: 1 call, and chunk more.
 func (s *subject) counts() (p Parts, hits uint64, err error) {
 	var runs [2]Parts
 	for i, calls := range []int{1, s.chunk + 1} {
@@ -77,12 +77,12 @@ func (s *subject) counted(want Parts) (Parts, error) {
 	return p, nil
 }
 
-// quietTries is how often a run is made anew after an interrupt.
+// quietTries is the number of times a run is repeated after an interrupt.
 const quietTries = 5
 
-// quiet makes a run, anew where an interrupt came: on a booted kernel the timer's do, and
-// what they run is no part of the calls. A run that is longer than from one to the next
-// stays as it is. hits are those of the last time.
+// quiet makes a run, and repeats it if an interrupt came: the timer of a booted kernel interrupts,
+// and the instructions of its handler are no part of the calls. A run longer than the time between
+// two interrupts stays as it is. hits is the number of hits of the last run.
 func (s *subject) quiet(run func() error) (hits uint64, err error) {
 	s.Machine.Alone(true) // other processors' instructions are no part of them either
 	defer s.Machine.Alone(false)
@@ -126,11 +126,11 @@ func (p *Parts) add(e *kprobes.Event) {
 	}
 }
 
-// effort is what a hit and the call around it take: instructions that the
-// guest runs, and calls into Go.
+// effort is the cost of a hit and the call around it: instructions that the guest runs, and calls
+// into Go.
 type effort struct{ instructions, crossings float64 }
 
-// effort is counted after a first call, which translates what is new.
+// effort is counted after a first call, which translates new code.
 func (s *subject) effort() (effort, error) {
 	var instrs, crossings [3]uint64
 	for i, calls := range []int{1, 1, s.chunk + 1} {

@@ -86,7 +86,7 @@ func (o *object) bytes() []byte {
 	return append(o.body, last.Bytes()...)
 }
 
-// fillers is how many functions so many probes are planted on.
+// fillers returns the number of functions on which so many probes are planted.
 func fillers(probes int) int { return (probes + fillerProbes - 1) / fillerProbes }
 
 // writeFiller puts the module into a directory, with so many functions.

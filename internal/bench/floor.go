@@ -58,7 +58,7 @@ type bareTraps struct {
 	x86.Traps
 	m    *machine.Machine
 	step bool
-	// past is how far past the trap it resumes.
+	// past is the distance in bytes from the trap to the instruction where it resumes.
 	past uint64
 	// answer is an int3 that is answered at the one before, 0 for none.
 	answer x86.Addr

@@ -17,10 +17,10 @@ import (
 // stand is a guest kernel with a loop in it, which calls one function.
 type stand struct {
 	*kprobelab.Lab
-	// target is what the loop calls, loop the loop itself, and next where the
-	// target returns to.
+	// target is the function that the loop calls, loop the loop's function, and next the return
+	// address of the target.
 	target, loop, next x86.Addr
-	// system is the system call that is made in place of the loop's; nil for none.
+	// system is the system call that is made in place of the loop's call; nil for none.
 	system *systemCall
 }
 
@@ -33,19 +33,19 @@ type systemCall struct {
 // standSpec says what stand to make.
 type standSpec struct {
 	open func() (*kimage.Image, error)
-	// rules are the kernel's in place of the image's; nil for those.
+	// rules replace the image's configuration; nil keeps it.
 	rules    *profile.Config
 	optimize bool
-	// others is how many probes to plant on the image's fillers.
+	// others is the number of probes to plant on the image's fillers.
 	others int
-	// budget is how many instructions a call, the loop's too, may execute.
+	// budget is the number of instructions that a call may execute, the loop's call too.
 	budget uint64
 }
 
 // unlimited is a budget that no run uses up.
 const unlimited = math.MaxUint64 / 2
 
-// guestKernel is one of these rules, with so many other probes.
+// guestKernel is a guest kernel with these rules, and so many other probes.
 func guestKernel(c *profile.Config, optimize bool, others int) *standSpec {
 	open := func(modules ...string) (*kimage.Image, error) {
 		return kimage.FromBytes(kprobelab.GuestKernel, kprobelab.GuestELF(), &kimage.Options{Profile: c, Modules: modules})

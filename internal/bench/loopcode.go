@@ -2,7 +2,7 @@ package bench
 
 import "encoding/binary"
 
-// guestWords are what the loop passes to the guest kernel's functions.
+// guestWords are the arguments that the loop passes to the guest kernel's functions.
 var guestWords = []uint64{0, 5}
 
 // loadWord are the beginnings of movabs to rdi, rsi, rdx, rcx, r8 and r9.

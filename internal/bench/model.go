@@ -9,8 +9,8 @@ import (
 	"kprobelab/errno"
 )
 
-// Hardware is what a processor takes for the parts of a hit, in microseconds.
-// A modelled figure is the counts of a path times these.
+// Hardware holds a processor's times for the parts of a hit, in microseconds. A modelled figure is
+// the sum of the parts' counts times these.
 type Hardware struct {
 	Name string `json:"name"`
 	// Trap is an int3 with the kernel's way to the handler and back; Step the
@@ -72,7 +72,7 @@ func ParseHardware(text []byte) (Hardware, error) {
 	return h, nil
 }
 
-// Cost is what such a hit takes, in microseconds.
+// Cost returns the time of a hit with these parts, in microseconds.
 func (h *Hardware) Cost(p Parts) float64 {
 	return p.Traps*h.Trap + p.Steps*h.Step + (p.Detours+p.Tracers)*h.Detour + p.Trampolines*h.Trampoline
 }

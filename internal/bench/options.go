@@ -13,21 +13,20 @@ import (
 type Options struct {
 	// Target, where set, is measured in place of the guest kernel's functions.
 	Target *Target
-	// Paths are the names of those to measure; all by default.
+	// Paths are the names of the paths to measure; all by default.
 	Paths []string
-	// Rounds is how often each path is measured, unprobed and probed: 101 by
+	// Rounds is the number of measurements of each path, each one unprobed and probed: 101 by
 	// default, at most MaxRounds.
 	Rounds int
-	// Hits is how many each round makes: 1,000 by default, at most MaxHits.
+	// Hits is the number of hits of each round: 1,000 by default, at most MaxHits.
 	Hits int
 	// Others are numbers of probes to plant elsewhere, at most MaxOthers. Each
 	// path is measured with each number, in the same rounds; by default with
 	// none.
 	Others []int
-	// Hardware is what the modelled figures are for; the documentation's
-	// x86-64 by default.
+	// Hardware is the processor of the modelled figures; the documentation's x86-64 by default.
 	Hardware Hardware
-	// Progress, where set, is told how far the run is.
+	// Progress, where set, is called with the progress of the run.
 	Progress func(stage string, done, total int64)
 }
 

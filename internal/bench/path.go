@@ -8,7 +8,7 @@ import (
 	"kprobelab/profile"
 )
 
-// Parts is what a hit is made of, each the number of times that it happens.
+// Parts counts how many times each part of a hit happens.
 type Parts struct {
 	// Traps are int3s at the probed address.
 	Traps float64 `json:"traps"`
@@ -23,7 +23,7 @@ type Parts struct {
 	Trampolines float64 `json:"trampolines"`
 }
 
-// String lists those that there are: "1 trap, 1 step".
+// String lists the parts with a count other than 0: "1 trap, 1 step".
 func (p Parts) String() string {
 	var list []string
 	for _, part := range []struct {
@@ -65,13 +65,13 @@ type Path struct {
 	how probepoint.How
 	// optimize allows jump optimization.
 	optimize bool
-	// parts is what a hit has to be made of.
+	// parts are the parts that a hit must have.
 	parts Parts
 	// byDebug: the step ends in #DB.
 	byDebug bool
 }
 
-// kind is what is planted.
+// kind is the kind of probe that is planted.
 type kind int
 
 const (

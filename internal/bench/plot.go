@@ -28,12 +28,11 @@ var (
 	colorRest  = color.RGBA{0x9d, 0xc3, 0xe6, 0xff}
 )
 
-// canvas is what a plot is drawn on: rectangles, of which the lines are thin
-// ones, and text.
+// canvas is a surface for a plot: rectangles (lines are thin rectangles) and text.
 type canvas interface {
-	// rect fills one with its corner at x, y.
+	// rect fills a rectangle with a corner at x, y.
 	rect(x, y, width, height float64, fill color.RGBA)
-	// text writes a line whose baseline is at y, of letters of that size.
+	// text writes a line of text in letters of that size, with its baseline at y.
 	text(x, y float64, text string, from anchor, size float64, fill color.RGBA)
 }
 

@@ -15,8 +15,7 @@ import (
 	"golang.org/x/image/vector"
 )
 
-// pngScale is how many pixels stand for one of the SVG image: twice as many
-// are enough for print.
+// pngScale is the number of pixels per unit of the SVG image: 2 is enough for print.
 const pngScale = 2
 
 // WritePNG draws what WriteSVG does, as a PNG image of twice the size, with the

@@ -10,7 +10,7 @@ import (
 	"kprobelab/x86"
 )
 
-// programBase is where the file's beginning lies in memory.
+// programBase is the address of the file's first byte in memory.
 const programBase x86.Addr = 0x400000
 
 // Where in the file the functions that are probed begin, a line of the cache apart, and the

@@ -25,7 +25,8 @@ type ProgramWay struct {
 	function  userCode
 	// definition is the event's first letter: p or r; "" for a debugger.
 	definition string
-	// documented is what the documentation of the first uprobes has for it, in microseconds; 0 for nothing.
+	// documented is the cost in the documentation of the first uprobes, in microseconds; 0 if it
+	// has none.
 	documented float64
 }
 
@@ -53,16 +54,16 @@ func ProgramWays() []ProgramWay {
 type ProgramOptions struct {
 	// Open opens a booted kernel's dump.
 	Open func() (*kimage.Image, error)
-	// Rounds is how often each way is measured, unprobed and probed, Hits how many calls of
-	// the function each makes; 0 for 21 and 1,000.
+	// Rounds is the number of measurements of each way, each one unprobed and probed. Hits is the
+	// number of calls of the function in each. 0 means 21 and 1,000.
 	Rounds, Hits int
-	// Hardware is what the modelled figures are for; the documentation's x86-64 by default.
+	// Hardware is the processor of the modelled figures; the documentation's x86-64 by default.
 	Hardware Hardware
-	// Progress, where set, is told how far it is.
+	// Progress, where set, is called with the progress.
 	Progress func(stage string, done, total int64)
 }
 
-// ProgramResult is what a way costs: for a hit, probed minus unprobed.
+// ProgramResult is the cost of a way: for a hit, probed minus unprobed.
 type ProgramResult struct {
 	Way       string `json:"way"`
 	Describes string `json:"describes"`
@@ -71,11 +72,11 @@ type ProgramResult struct {
 	NS   float64 `json:"ns"`
 	Low  float64 `json:"low_ns"`
 	High float64 `json:"high_ns"`
-	// Instructions are the guest's, in user mode and in the kernel; Switches those from one
-	// process to another.
+	// Instructions are the guest's, in user mode and in the kernel. Switches are the switches from
+	// one process to another.
 	Instructions float64 `json:"instructions"`
 	Switches     float64 `json:"switches"`
-	// Traps are int3s, Steps traps after one instruction, SystemCalls those that stand in for
+	// Traps are int3s, Steps traps after one instruction, SystemCalls the system calls that replace
 	// a trap.
 	Traps       float64 `json:"traps"`
 	Steps       float64 `json:"steps"`

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Real is what a hit costs on one path of a real kernel, in nanoseconds of the
-// host, as the module of make bench-qemu measured it.
+// Real is the cost of a hit on one path of a real kernel, in nanoseconds of the host, as the module
+// of make bench-qemu measured it.
 type Real struct {
 	// Path is named as kprobelab's; Form tells apart what is probed on it:
 	// "plain", "jmp", "entry-handler", …
@@ -23,22 +23,21 @@ type Real struct {
 	Samples []float64
 }
 
-// RealKernels is what real kernels took.
+// RealKernels holds the measurements of real kernels.
 type RealKernels struct {
-	// Machines describe what ran them, a line each.
+	// Machines describe the machines of the measurements, a line each.
 	Machines []string
 	Rows     []Real
 }
 
-// ErrReal is the class of a file that is not what make bench-qemu writes.
+// ErrReal is the error class for a file that is no output of make bench-qemu.
 var ErrReal = errors.New("not figures of make bench-qemu")
 
-// ParseReal reads lines of words "key=value", values quoted where they
-// have blanks, of three kinds. "machine" describes what runs the kernels of the
-// lines that follow, "kernel" names the kernel of the lines that follow, and
-// "bench" is a path, with its samples after "ns=". Lines of the same path, form
-// and kernel are rounds of one row. Blank lines and those that begin with # are
-// left out. The error is ErrReal.
+// ParseReal reads lines of words "key=value", with quotes around values that contain blanks. There
+// are three kinds of lines. "machine" describes the machine of the following lines, "kernel" names
+// the kernel of the following lines, and "bench" is a path, with its samples after "ns=". Lines of
+// the same path, form and kernel are rounds of one row. Blank lines and lines that begin with # are
+// skipped. The error is ErrReal.
 func ParseReal(text string) (*RealKernels, error) {
 	m := &RealKernels{}
 	kernel := map[string]string{}

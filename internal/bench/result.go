@@ -5,26 +5,25 @@ import (
 	"slices"
 )
 
-// Result is what a path costs. Times are nanoseconds of the host per hit,
-// probed minus unprobed.
+// Result is the cost of a path. Times are nanoseconds of the host per hit, probed minus unprobed.
 type Result struct {
 	Path      string `json:"path"`
 	Describes string `json:"describes"`
 	Profile   string `json:"profile"`
 	// Handler says what the handler is: HandlerGo, or HandlerNone where none runs.
 	Handler string `json:"handler"`
-	// Others is how many probes stood elsewhere.
+	// Others is the number of probes elsewhere.
 	Others int `json:"others"`
 	// NS is the median of the rounds, Low and High their quartiles.
 	NS   float64 `json:"ns"`
 	Low  float64 `json:"low_ns"`
 	High float64 `json:"high_ns"`
-	// Floor is what the machine asks for the same traps, call-outs and guest
-	// instructions when nothing is done with them, and Ratio NS to it; 0 for none.
+	// Floor is the machine's time for the same traps, call-outs and guest instructions without any
+	// work in them, and Ratio is NS divided by it; 0 for none.
 	Floor float64 `json:"floor_ns"`
 	Ratio float64 `json:"ratio,omitempty"`
-	// Parts were counted, Instructions is how many more the guest ran, and
-	// Crossings how many calls into Go were made.
+	// Parts were counted. Instructions is the number of additional instructions of the guest, and
+	// Crossings the number of calls into Go.
 	Parts
 	Instructions float64 `json:"instructions"`
 	Crossings    float64 `json:"crossings"`
@@ -48,7 +47,7 @@ type Floor struct {
 
 // Report is a whole run.
 type Report struct {
-	// Target is what was measured, nil for the guest kernel's functions.
+	// Target is the measured target, nil for the guest kernel's functions.
 	Target *Measured `json:"target,omitempty"`
 	Paths  []Result  `json:"paths"`
 	// Skipped are the paths that a hit on the target cannot take.
@@ -57,12 +56,12 @@ type Report struct {
 	// Rounds were made, each of Hits hits on every path.
 	Rounds int `json:"rounds"`
 	Hits   int `json:"hits"`
-	// Hardware is what the modelled figures are for.
+	// Hardware is the processor of the modelled figures.
 	Hardware Hardware `json:"hardware"`
 }
 
-// Find is the first result of a path, that with handlers in Go if there is
-// one; nil where it was not measured.
+// Find returns the first result of a path, the result with handlers in Go if there is one; nil if
+// the path was not measured.
 func (r *Report) Find(path string) *Result {
 	for i := range r.Paths {
 		if r.Paths[i].Path == path {

@@ -118,14 +118,14 @@ func (r *run) subject(p *Path, others int) (*subject, error) {
 	return p.subject(l, p.guestSite(&stand{Lab: l}))
 }
 
-// standKey is what makes a kernel fit for a path.
+// standKey is the set of properties of a kernel that a path depends on.
 type standKey struct {
 	release           string
 	preempt, optimize bool
 	others            int
 }
 
-// stand is the kernel for a path, which other paths share.
+// stand returns the kernel for a path. Paths with the same key share it.
 func (r *run) stand(key standKey, spec *standSpec) (*kprobelab.Lab, error) {
 	if l := r.stands[key]; l != nil {
 		return l, nil
@@ -208,10 +208,10 @@ func (s *subject) round(hits int) (float64, error) {
 	return float64(probed-bare) / s.hitsOf(calls), s.remove()
 }
 
-// warming is how many calls translate what is new before the clock starts.
+// warming is the number of calls that translate new code before the clock starts.
 const warming = 100
 
-// timed is how long so many calls take, and how many hits they made.
+// timed returns the time that so many calls take, and the number of their hits.
 func (s *subject) timed(calls int) (took time.Duration, hits uint64, err error) {
 	if err := s.run(warming); err != nil {
 		return 0, 0, err

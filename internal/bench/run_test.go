@@ -31,8 +31,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// crossings is how many calls into Go a hit takes: one for a trap, and for what
-// goes on after its handler, one for a call of a handler.
+// crossings returns the number of calls into Go of a hit: one for a trap and its continuation after
+// the handler, one for a call of a handler.
 func crossings(p *Path) float64 {
 	n := p.parts.Traps + p.parts.Detours + p.parts.Tracers + p.parts.Trampolines
 	if p.kind == withPost || p.kind == nestedMiss || p.byDebug {

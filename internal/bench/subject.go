@@ -9,37 +9,36 @@ import (
 	"kprobelab/x86"
 )
 
-// subject is what is measured: calls with something planted, and without it.
+// subject is a measured operation: calls with a planted probe, and without it.
 type subject struct {
 	*stand
 	name string
-	// run makes n calls, plant puts in what costs, remove takes it away.
+	// run makes n calls, plant plants the probe, remove takes it away.
 	run    func(n int) error
 	plant  func() error
 	remove func() error
-	// hits counts them; nil where nothing does.
+	// hits returns the number of hits so far; nil if nothing counts them.
 	hits func() uint64
-	// per is how many hits a call makes, at least 1.
+	// per is the number of hits of a call, at least 1.
 	per int
-	// chunk is how many calls are counted over (settleChunk).
+	// chunk is the number of calls that are counted over (settleChunk).
 	chunk int
 }
 
-// site is what a path is measured on.
+// site is the place in a kernel where a path is measured.
 type site struct {
-	// fn is what the loop calls with words; at is what is probed.
+	// fn is the function that the loop calls with words; at is the probed address.
 	fn, at x86.Addr
 	words  []uint64
 	// system, where set, is called in place of fn.
 	system *systemCall
-	// neighbour is the function next door, and outer one whose probe's handler
-	// runs the loop.
+	// neighbour is the next function, and outer a function whose probe's handler runs the loop.
 	neighbour, outer x86.Addr
-	// per is how many hits a call makes.
+	// per is the number of hits of a call.
 	per int
 }
 
-// guestSite is the path's in the guest kernel.
+// guestSite returns the path's site in the guest kernel.
 func (p *Path) guestSite(s *stand) *site {
 	fn := s.symbol(p.place)
 	return &site{

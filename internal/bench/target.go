@@ -13,7 +13,7 @@ import (
 type Target struct {
 	// Open opens the image, with these modules loaded after its own.
 	Open func(modules ...string) (*kimage.Image, error)
-	// Place is what is probed.
+	// Place is the probed place.
 	Place probepoint.Request
 	// Call is made over and over, as in "gcd(12, 18)", the syntax of
 	// `kprobelab run`. Its buffers stay what the last call left. Empty, in the
@@ -34,7 +34,7 @@ type Measured struct {
 	Profile string `json:"profile"`
 	Place   string `json:"place"`
 	Call    string `json:"call"`
-	// HitsPerCall is how often a call comes to the place.
+	// HitsPerCall is the number of times that a call reaches the place.
 	HitsPerCall int `json:"hits_per_call"`
 }
 

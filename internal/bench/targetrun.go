@@ -26,11 +26,11 @@ type target struct {
 	system bool
 }
 
-// trialBudget is how many instructions a call may execute when it is tried:
-// one of more would be measured for hours.
+// trialBudget is the number of instructions that a call may execute in its trial. A longer call
+// would be measured for hours.
 const trialBudget = 10_000_000
 
-// aim opens the target, and finds out how many hits a call of it makes.
+// aim opens the target, and counts the hits of a call of it.
 func (r *run) aim(o *Target) (*target, error) {
 	t := &target{Target: o, images: map[int]*kimage.Image{}}
 	img, err := t.image(0)
@@ -91,7 +91,7 @@ func (t *target) try(s *stand, hits *uint64) (int, error) {
 	}
 }
 
-// spares is how many fillers there are beside those for other probes.
+// spares is the number of fillers in addition to those of other probes.
 const spares = 1
 
 // image opens the image, once for each number of other probes.
@@ -112,8 +112,8 @@ func (t *target) spec(others int) *standSpec {
 	}
 }
 
-// site is where the target is measured, on a stand with so many other probes.
-// The call's buffers are put into the stand's memory.
+// site returns the target's site, on a stand with so many other probes. The call's buffers are put
+// into the stand's memory.
 func (t *target) site(s *stand, others int) (*site, error) {
 	place := &site{at: t.at, per: t.measured.HitsPerCall, outer: s.symbol(fillerName(fillers(others)))}
 	if t.Call == "" {
@@ -179,11 +179,11 @@ func (r *run) targetSubject(p *Path, others int) (*subject, error) {
 	return p.subject(l, place)
 }
 
-// neighbours is how many functions are tried.
+// neighbours is the number of functions that are tried.
 const neighbours = 100
 
-// neighbour is the next function after the target's that can be probed and that
-// the call does not come to.
+// neighbour returns the next function after the target's that can be probed and that the call does
+// not reach.
 func (t *target) neighbour(s *stand, place *site) (x86.Addr, error) {
 	if err := s.aimAt(place); err != nil {
 		return 0, err
