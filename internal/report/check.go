@@ -18,12 +18,11 @@ import (
 type Check struct {
 	Images []CheckImage `json:"images"`
 	Probes []CheckRow   `json:"probes"`
-	// Refused is how many cells do not attach, NotAsked how many have no answer,
-	// because the program attaches to no code of a kernel.
+	// Refused counts the cells that do not attach. NotAsked counts the cells without an
+	// answer, because the program attaches to no code of a kernel.
 	Refused  int `json:"refused"`
 	NotAsked int `json:"not_asked"`
-	// Hazardous is how many attach and then do harm, by a hazard that Allow does not
-	// have.
+	// Hazardous counts the cells that attach and then do harm, by a hazard that is not in Allow.
 	Hazardous int                `json:"hazardous"`
 	Allow     map[hazard.ID]bool `json:"-"`
 }
@@ -99,8 +98,8 @@ type CheckCell struct {
 	// Others are the clones, the modules, or the addresses of a name that has
 	// several.
 	Others []string `json:"others,omitempty"`
-	// Matches is how many functions a pattern matches, Attached how many of them
-	// take the probe.
+	// Matches counts the functions that a pattern matches; Attached counts those of
+	// them that take the probe.
 	Matches  int `json:"matches,omitempty"`
 	Attached int `json:"attached,omitempty"`
 	// Chosen is the alternative of a group that attaches.
@@ -111,11 +110,11 @@ type CheckCell struct {
 	NotAsked bool `json:"not_asked,omitempty"`
 	// Attaches: the tool's way of asking for the probe succeeds.
 	Attaches bool `json:"attaches"`
-	// Errno is what the tool's way of asking returns, 0 or a negative number.
+	// Errno is the result of the tool's way of asking: 0, or a negative number.
 	Errno int `json:"errno"`
-	// Register is what register_kprobe returns at the place, Kretprobe what
-	// register_kretprobe does, and Events what kprobe_events does with a
-	// definition of the probe.
+	// Register is the result of register_kprobe at the place, Kretprobe of
+	// register_kretprobe, and Events of kprobe_events with a definition of the probe:
+	// 0, or a negative number.
 	Register  int `json:"register_errno"`
 	Kretprobe int `json:"kretprobe_errno"`
 	Events    int `json:"kprobe_events_errno"`
@@ -125,7 +124,7 @@ type CheckCell struct {
 	// words.
 	Reason rule.ID `json:"reason"`
 	Detail string  `json:"detail"`
-	// Hazards are what goes wrong although the probe attaches.
+	// Hazards are the faults that can happen although the probe attaches.
 	Hazards []hazard.Finding `json:"hazards,omitempty"`
 }
 
@@ -384,8 +383,7 @@ func (c *CheckCell) refuseAs(err error) {
 	}
 }
 
-// register is what register_kprobe answers, and how the probe runs. The error
-// is a *Refusal.
+// register returns how the probe runs by register_kprobe's answer. The error is a *Refusal.
 func (k *checker) register(r probepoint.Request) (runs string, err error) {
 	found, asked := askedFor(k, r)
 	pt, err := probepoint.Resolve(k, r, k.Profile())

@@ -25,7 +25,7 @@ type Absence struct {
 // rename is a function that got another name, or gave its work to another one.
 type rename struct{ old, new, since string }
 
-// renames are those of functions that tools probe.
+// renames lists renamed functions that tools probe.
 var renames = []rename{
 	{"do_fork", "kernel_clone", "5.10"},
 	{"_do_fork", "kernel_clone", "5.10"},
@@ -81,7 +81,7 @@ func (k *checker) absent(c *CheckCell, p *Probe) {
 	}
 }
 
-// mostCallers is how many of the functions that have an inlined one's code are named.
+// mostCallers is the most functions that are named as containing an inlined function's code.
 const mostCallers = 5
 
 // says is the absence in words.

@@ -95,7 +95,7 @@ func (i *CheckImage) suite() string {
 	return i.named()
 }
 
-// shortID is how the build id begins, "" where there is none.
+// shortID returns the first eight digits of the build id, "" if there is none.
 func (i *CheckImage) shortID() string {
 	id := strings.TrimPrefix(i.BuildID, "text-")
 	return id[:min(len(id), 8)]

@@ -15,10 +15,9 @@ import (
 // Definitions for kprobe_events: the whole line is read as the kernel reads it,
 // names, pool and arguments included, and then the probe is planted.
 
-// defined is what kprobe_events answers for the probe's own line (docs/spec 9.2
-// and 9.5). direct is what registering the probe at its place answers. waits
-// says that the kernel keeps the definition although nothing is there to probe:
-// its module may come, or code at its address.
+// defined returns kprobe_events' answer to the probe's own line (docs/spec 9.2 and 9.5). direct
+// is the answer to registering the probe at its place. waits: the kernel keeps the definition
+// although there is nothing to probe yet: its module may come, or code at its address.
 func (k *checker) defined(p *Probe, direct error) (err error, waits bool) {
 	c := k.Profile()
 	if !c.Tracing.Exists {
@@ -35,7 +34,7 @@ func (k *checker) defined(p *Probe, direct error) (err error, waits bool) {
 	return err, d.Symbol == "" || in && !k.loaded(module)
 }
 
-// planted is what planting the probe of a definition answers.
+// planted returns the answer to planting the probe of a definition.
 func (k *checker) planted(d *definition.Definition, direct error) error {
 	at := d.Addr
 	if found := k.Lookup(d.Symbol); d.Symbol != "" && len(found) > 0 {

@@ -12,9 +12,8 @@ import (
 	"kprobelab/x86"
 )
 
-// events is what kprobe_events, or perf's kprobe unit, answers for the probe
-// (docs/spec 9.2, place; 9.5, registration). direct is what register_kprobe or
-// register_kretprobe answers.
+// events returns the answer of kprobe_events, or of perf's kprobe unit, to the probe (docs/spec
+// 9.2, place; 9.5, registration). direct is the answer of register_kprobe or register_kretprobe.
 func (k *checker) events(p *Probe, r probepoint.Request, direct error, via Via) error {
 	c := &k.Profile().Tracing
 	if !c.Exists {
@@ -64,7 +63,7 @@ func (k *checker) noEvents(via Via) error {
 	return &probepoint.Refusal{Errno: errno.ENOENT, Rule: rule.NoEvents, Why: why}
 }
 
-// boundary is what the tracing files make of an answer of register_kprobe.
+// boundary turns an answer of register_kprobe into the one that the tracing files give.
 func (k *checker) boundary(err error) error {
 	var r *probepoint.Refusal
 	if !k.Profile().Tracing.BoundaryEINVAL || !errors.As(err, &r) || r.Errno != errno.EILSEQ {
@@ -129,7 +128,7 @@ func (k *checker) notrace(at x86.Addr) bool {
 	return true
 }
 
-// kretprobe is what register_kretprobe answers (docs/spec 5.2).
+// kretprobe returns register_kretprobe's answer (docs/spec 5.2).
 func (k *checker) kretprobe(r probepoint.Request) error {
 	pt, err := probepoint.ResolveReturn(k, r, k.Profile())
 	if err != nil {

@@ -41,7 +41,7 @@ func (c *Check) harms(cell *CheckCell) bool {
 	return false
 }
 
-// harm is what goes wrong, for a cell of the matrix.
+// harm lists the hazards and their effects, for a cell of the matrix.
 func (c *CheckCell) harm() (text string) {
 	for i := range c.Hazards {
 		text += fmt.Sprintf(", %s: %s", c.Hazards[i].ID, c.Hazards[i].Effect)
@@ -49,7 +49,7 @@ func (c *CheckCell) harm() (text string) {
 	return text
 }
 
-// hazardous are the words after the number of probes that attach.
+// hazardous returns the words after the number of probes that attach.
 func (c *Check) hazardous() string {
 	if c.Hazardous == 0 {
 		return ""

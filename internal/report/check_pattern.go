@@ -64,7 +64,7 @@ func (k *checker) matching(pattern string) (names []string, err error) {
 	return names, nil
 }
 
-// mostRefused is how many of a pattern's functions that refuse are named.
+// mostRefused is the most refusing functions of a pattern that are named.
 const mostRefused = 20
 
 // pattern answers for a probe on each function that a pattern matches. It attaches

@@ -43,14 +43,14 @@ var Vias = map[string]Via{"module": ViaRegister, "events": ViaEvents, "bpf": Via
 
 // Probe is one probe that a tool asks for.
 type Probe struct {
-	// Text is how the tool names it: the line, or the section.
+	// Text is the tool's name for it: the line, or the section.
 	Text string `json:"probe"`
 	// Program is a BPF program's name, "" for another probe.
 	Program string `json:"program,omitempty"`
 	// Return asks for a return probe.
 	Return bool `json:"return"`
 	Via    Via  `json:"via"`
-	// Line is where it stands in a text, from 1 on; 0 in an object.
+	// Line is its line number in a text, from 1 on; 0 in an object.
 	Line int `json:"line,omitempty"`
 	// place is SYM[+OFF], ADDR[+OFF] or, for ViaMulti, a pattern of functions.
 	place string

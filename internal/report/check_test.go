@@ -350,7 +350,7 @@ func TestCheckOfRealKernels(t *testing.T) {
 	}
 	require.Equal(t, []string{"NO_FPROBE", "NO_FPROBE", "ftrace"}, []string{answer("kprobe.session/vfs_read", 0), answer("kprobe.session/vfs_read", 1), answer("kprobe.session/vfs_read", 2)})
 	require.Equal(t, []string{"trampoline", "NOT_IN_BTF", "ONLY_CLONES"}, []string{answer("fentry/finish_task_switch", 0), answer("fentry/finish_task_switch", 1), answer("fentry/finish_task_switch", 2)})
-	// 5.10 has no such function, 6.1 no list of those that do not return.
+	// 5.10 has no such function, 6.1 no list of functions that do not return.
 	require.Equal(t, []string{"NOT_IN_BTF", "DENIED", "DENIED"}, []string{answer("fentry/migrate_disable", 0), answer("fentry/migrate_disable", 1), answer("fentry/migrate_disable", 2)})
 	require.Equal(t, []string{"trampoline", "trampoline", "DENIED"}, []string{answer("fexit/do_exit", 0), answer("fexit/do_exit", 1), answer("fexit/do_exit", 2)})
 	// BTF of 5.10 has the functions with a fentry site only.

@@ -49,7 +49,7 @@ func (c *Check) WriteText(w io.Writer) error {
 	return err
 }
 
-// total is how many attach of those that were asked about.
+// total says how many of the probes that were asked about attach.
 func (c *Check) total() string {
 	asked := c.cells() - c.NotAsked
 	text := fmt.Sprintf("%d of %d attach", asked-c.Refused, asked)

@@ -12,11 +12,11 @@ import (
 // ExampleName is the symbol of NewExample's code.
 const ExampleName = "example"
 
-// ExampleBase is where an example's code lies: where a kernel's text begins.
+// ExampleBase is the address of an example's code: that of a kernel's text.
 const ExampleBase x86.Addr = 0xffffffff81000000
 
-// NewExample makes a Scan of one function of the given code, which nothing else
-// is known of: no patch sites, no exception table, no blacklist.
+// NewExample makes a Scan of one function with the given code: it has no patch sites,
+// no exception table, no blacklist.
 func NewExample(code []byte, c *profile.Config) *Scan {
 	return NewExampleOn(defaultProcessor(), code, c)
 }

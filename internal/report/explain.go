@@ -35,23 +35,23 @@ type Explanation struct {
 	Offset uint64 `json:"offset"`
 	// SymbolSize is the function's size in bytes as kallsyms has it.
 	SymbolSize uint64 `json:"symbol_size"`
-	// PlacedAt is where the probe is put, which with IBT is past the ENDBR.
+	// PlacedAt is the address that gets the probe; with IBT it is past the ENDBR.
 	PlacedAt Addr `json:"placed_at"`
 	// Instruction is the one at PlacedAt, where it is one.
 	Instruction *Instruction `json:"instruction"`
-	// Lacks is the instruction set extension for want of which the processor does not
-	// execute it (#UD), "" where it executes it, or where it is none.
+	// Lacks is the instruction set extension that the processor would need to execute the
+	// instruction and lacks (#UD); "" if it executes it, or if there is no instruction.
 	Lacks string `json:"lacks"`
 
-	// Errno is what register_kprobe returns: 0, or a negative number, and
-	// RegisterReason the rule that refuses, RegisterWhy the rule in words.
+	// Errno is register_kprobe's result: 0, or a negative number. RegisterReason is the
+	// rule that refuses, RegisterWhy the rule in words.
 	Errno          int     `json:"errno"`
 	RegisterReason rule.ID `json:"register_reason"`
 	RegisterWhy    string  `json:"register_why"`
 
-	// Ftrace, Boostable and Emulated are the ways in which the probe can run,
-	// How names the one that is taken while no jump is there, "" where the probe
-	// is refused, and Emulation the kernel's routine.
+	// Ftrace, Boostable and Emulated are the ways in which the probe can run. How names
+	// the way that is taken while there is no jump, "" if the probe is refused.
+	// Emulation names the kernel's routine.
 	Ftrace    bool           `json:"ftrace"`
 	Boostable bool           `json:"boostable"`
 	Emulated  bool           `json:"emulated"`
@@ -59,24 +59,23 @@ type Explanation struct {
 	Way       probepoint.How `json:"-"`
 	Emulation string         `json:"emulation"`
 
-	// Hazards are what goes wrong here although the probe is accepted.
+	// Hazards are the faults that can happen although the probe is accepted.
 	Hazards []ExplainHazard `json:"hazards"`
 
-	// Optimized: once registered, the probe gets its jump. Reasons are all rules
-	// that prevent it; the kernel stops at the first. Where the probe is refused,
-	// they are what would prevent it besides.
+	// Optimized: once registered, the probe gets its jump. Reasons are all rules that
+	// prevent it; the kernel stops at the first. For a refused probe they are the rules
+	// that would prevent it as well.
 	Optimized bool            `json:"optimized"`
 	Reasons   []ExplainReason `json:"reasons"`
-	// Unless is what would prevent the optimization besides: it depends on other
-	// probes and on what is done to this one, not on the code. Empty where the
-	// code prevents it.
+	// Unless lists conditions outside the code that would also prevent the optimization:
+	// other probes, and what is done to this one. Empty if the code prevents it.
 	Unless []Unless `json:"unless"`
 	// DCR is the detoured code region, JTPR the jump target prohibition region
 	// as the code has it, and DocumentedJTPR as the documentation has it.
 	DCR            *AddrRange `json:"dcr"`
 	JTPR           *AddrRange `json:"jtpr"`
 	DocumentedJTPR *AddrRange `json:"documented_jtpr"`
-	// Region is what stands around the probe, for the picture.
+	// Region has the bytes around the probe, for the picture.
 	Region *Region `json:"region"`
 
 	Slot   *CodeBlock `json:"slot"`
@@ -111,11 +110,11 @@ type ExplainReason struct {
 	// It is false of all where the probe is refused: the kernel comes to none.
 	Stops bool `json:"stops"`
 	Addr  Addr `json:"address"`
-	// Instruction is the one that the rule is about, nil where it is about none.
+	// Instruction is the instruction that breaks the rule; nil if the rule is about none.
 	Instruction *Instruction `json:"instruction"`
-	// Target is where a jump leads, not known for other rules.
+	// Target is the address to which a jump leads, unknown for other rules.
 	Target Addr `json:"target"`
-	// Sentence says it in words, and Source where the rule stands.
+	// Sentence says it in words; Source is the place of the rule.
 	Sentence string `json:"sentence"`
 	Source   string `json:"source"`
 	// Documented is false where the documentation would not refuse.
@@ -177,7 +176,7 @@ func (s *Scan) explainer(by *scanner) *explainer {
 	}}
 }
 
-// answer is what the kernel answers, with all reasons.
+// answer computes the kernel's answer, with all reasons.
 func (x *explainer) answer(r probepoint.Request) {
 	x.register(r)
 	x.refusal(r)
@@ -207,7 +206,7 @@ type explainer struct {
 	v     optimizer.Verdict
 }
 
-// register is what register_kprobe answers.
+// register computes register_kprobe's answer.
 func (x *explainer) register(r probepoint.Request) {
 	at := x.resolve(r)
 	found := at.found

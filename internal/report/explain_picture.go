@@ -8,13 +8,12 @@ import (
 	"kprobelab/x86"
 )
 
-// cell is how wide a byte is in the picture.
+// cell is the width of a byte in the picture, in columns.
 const cell = 4
 
-// picture draws the region as kprobes.rst does in "Terminology": the bytes
-// around the insertion address (IA), the instructions, the detoured code
-// region (DCR) and the jump target prohibition region (JTPR), and under it who
-// jumps there.
+// picture draws the region as kprobes.rst does in "Terminology": the bytes around the
+// insertion address (IA), the instructions, the detoured code region (DCR) and the jump
+// target prohibition region (JTPR), and under it the jumps into it.
 func (w *explanationWriter) picture() {
 	p := drawing{r: w.e.Region, n: len(w.e.Region.Bytes)}
 	w.title("region")
@@ -41,7 +40,7 @@ func (w *explanationWriter) line(name, text string) {
 	fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %-14s%s", name, text), " "))
 }
 
-// regionSize is how long the DCR is as far as it could be decoded.
+// regionSize returns the length of the DCR, as far as it could be decoded, in bytes.
 func (w *explanationWriter) regionSize() int { return min(w.e.DCR.Len(), optimizer.MaxRegion) }
 
 // legend names the instructions and the jumps.
@@ -72,14 +71,14 @@ func verdictOf(j *RegionJump) string {
 // drawing places things by their offset from the probe.
 type drawing struct {
 	r *Region
-	// n is how many bytes there are.
+	// n is the number of bytes.
 	n int
 }
 
-// col is where the byte at an offset begins.
+// col returns the column at which the byte at an offset begins.
 func (p *drawing) col(off int) int { return (off - p.r.From) * cell }
 
-// put is text at the middle of the byte at an offset.
+// put returns text, indented to the middle of the byte at an offset.
 func (p *drawing) put(off int, text string) string {
 	return strings.Repeat(" ", p.col(off)+1) + text
 }

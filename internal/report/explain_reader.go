@@ -10,8 +10,8 @@ import (
 // differently from the decoder that was asked. The answer follows the kernel's.
 type Overruled struct {
 	Instruction
-	// Read is what the decoder that was asked says, Kernel what the kernel's
-	// says, such as "3 bytes, no branch".
+	// Read is the instruction by the decoder that was asked, Kernel by the kernel's
+	// decoder, such as "3 bytes, no branch".
 	Read   string `json:"read"`
 	Kernel string `json:"kernel"`
 	// Matters: the answer might be another one without the difference.

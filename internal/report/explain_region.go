@@ -14,16 +14,15 @@ import (
 	"kprobelab/x86"
 )
 
-// Region is what stands around a probe, in bytes relative to it: what the
-// picture of the kernel's documentation shows.
+// Region holds the code around a probe, at offsets in bytes from it: the picture of the
+// kernel's documentation shows the same.
 type Region struct {
-	// From is the first byte shown, at most 0, and Bytes all of them from there
-	// on.
+	// From is the offset of the first byte shown, at most 0; Bytes are all bytes from there on.
 	From  int   `json:"from"`
 	Bytes Bytes `json:"bytes"`
-	// FunctionEnd is where the next function begins.
+	// FunctionEnd is the offset at which the next function begins.
 	FunctionEnd int `json:"function_end"`
-	// Instructions are those of the function that begin or reach into it.
+	// Instructions are the function's instructions that begin in it or reach into it.
 	Instructions []RegionInsn `json:"instructions"`
 	// Jumps are the function's jumps that lead to bytes from the probe on to
 	// right after its region.

@@ -176,7 +176,7 @@ func TestExplainAgreesWithScan(t *testing.T) {
 	}
 }
 
-// TestExplainJSONFields are those that scripts read.
+// TestExplainJSONFields holds the fields that scripts read.
 func TestExplainJSONFields(t *testing.T) {
 	b, err := json.Marshal(explainHex(t, "6.1", "eb ff 90 90 90 90 90", "example"))
 	require.NoError(t, err)

@@ -78,7 +78,7 @@ func (w *explanationWriter) point() {
 	}
 }
 
-// registration is what register_kprobe answers and how the probe runs.
+// registration writes register_kprobe's answer and how the probe runs.
 func (w *explanationWriter) registration() {
 	e := w.e
 	w.title("registration")

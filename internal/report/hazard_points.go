@@ -29,14 +29,14 @@ type HazardPoint struct {
 	Reproducer *Reproducer `json:"reproducer"`
 }
 
-// Reproducer is what makes a hazard happen.
+// Reproducer holds the commands that make a hazard happen.
 type Reproducer struct {
-	// Define is the line for kprobe_events, "" where that takes no probe there and a
+	// Define is the line for kprobe_events, "" if that file takes no probe there and a
 	// module has to register it (register_kprobe).
 	Define string `json:"define"`
-	// Run is the system call that comes to the function through direct calls, the
-	// fewest, and Path the functions on the way. "" where none is found: the
-	// function is called through pointers, or not by system calls.
+	// Run is the system call that reaches the function through the fewest direct calls,
+	// and Path the functions on the way. "" if none is found: the function is called
+	// through pointers, or not by system calls.
 	Run  string   `json:"run"`
 	Path []string `json:"path"`
 }
@@ -106,7 +106,7 @@ func (s *scanner) hazardPoints(list []HazardPoint, sym kimage.Symbol) []HazardPo
 	return list
 }
 
-// refusedHazards are those that a refused point would have.
+// refusedHazards returns the hazards that a refused point would have.
 func (s *scanner) refusedHazards(at x86.Addr) (list []hazard.Finding) {
 	out, err := slot.Build(s.View, at, s.SlotAddr, false, s.Profile)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"kprobelab/kimage"
 )
 
-// Image is what an image tells about itself.
+// Image describes an image.
 type Image struct {
 	// Name is the name the image was opened by.
 	Name string `json:"name"`
@@ -22,15 +22,15 @@ type Image struct {
 	Describes string `json:"describes"`
 	// Standing says how far the profile can be trusted (kimage's Standing).
 	Standing string `json:"standing"`
-	// Facts are what was inferred, each with its evidence.
+	// Facts are the inferred facts, each with its evidence.
 	Facts []Fact `json:"facts"`
 	// Behaviour is every field of the profile, each with its evidence.
 	Behaviour []Behaviour `json:"behaviour"`
-	// Tables are what the kernel's checks consult, each with its size.
+	// Tables are the tables that the kernel's checks read, each with its size.
 	Tables []Table `json:"tables"`
 	// Sections are the image's, allocated ones by address first.
 	Sections []Section `json:"sections"`
-	// Tasks are those of a memory dump.
+	// Tasks are the tasks of a memory dump.
 	Tasks []Task `json:"tasks,omitempty"`
 }
 

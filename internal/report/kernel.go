@@ -13,11 +13,11 @@ import (
 	"kprobelab/x86"
 )
 
-// Kernel is what Check asks of a kernel. An image answers (ImageKernel), and so
-// does a file that was made of an image.
+// Kernel answers Check's questions. It is an image (ImageKernel), or a file that was
+// made of an image.
 type Kernel interface {
 	probepoint.Names
-	// Column is what the kernel is.
+	// Column describes the kernel, without any answers.
 	Column() CheckImage
 	Profile() *profile.Config
 	// Symbols are the kernel's by ascending address, then the modules'.
@@ -32,20 +32,21 @@ type Kernel interface {
 	// whether the function at an address has one.
 	Traces() bool
 	Traceable(addr x86.Addr) bool
-	// Verdict is what register_kprobe answers at a point that Resolve has
-	// found: how the probe runs (RunsFtrace…), or a *probepoint.Refusal.
+	// Verdict gives register_kprobe's answer at a point that Resolve has found: how the
+	// probe runs (RunsFtrace…), or a *probepoint.Refusal.
 	Verdict(p *probepoint.Point) (runs string, err error)
-	// Hazards are those of an accepted probe at a point that Resolve has found.
+	// Hazards returns the hazards of an accepted probe at a point that Resolve has found.
 	Hazards(p *probepoint.Point) []hazard.Finding
 	// Tracepoints are the kernel's and its loaded modules', by system and name.
 	Tracepoints() []kimage.Tracepoint
 	// FuncID is a function's number in BTF, by which BPF programs attach to it.
 	FuncID(name string) (id int, ok bool)
-	// Typed: the kernel has BTF. Passed is how a trampoline passes on what a function of BTF takes.
+	// Typed: the kernel has BTF. Passed says how a trampoline passes on the arguments of a function
+	// in BTF.
 	Typed() bool
 	Passed(name string) (p kimage.Passed, ok bool)
-	// Programs are the kernel's lists of which BPF programs it takes where, and Injectable is
-	// whether errors may be injected into the function at an address.
+	// Programs are the kernel's lists of the BPF programs that it takes at each place.
+	// Injectable reports whether errors may be injected into the function at an address.
 	Programs() *kimage.Programs
 	Injectable(at x86.Addr) bool
 	// Inlined are the functions that have the code of one which the compiler has
@@ -85,7 +86,7 @@ func OfImage(img *kimage.Image) *ImageKernel {
 	return &ImageKernel{Image: img, scan: NewScan(img).scanner()}
 }
 
-// Column is what the image says of itself.
+// Column describes the image.
 func (k *ImageKernel) Column() CheckImage {
 	return CheckImage{
 		Name: k.Name(), Release: k.Fact("release").Value, Profile: k.Profile().Name, Standing: k.Standing(), CPU: k.Fact("CPU").Value,
@@ -147,16 +148,16 @@ func (k *ImageKernel) With(module string) (Kernel, error) {
 	return nil, fmt.Errorf("%s has no module %s", k.Name(), module)
 }
 
-// Verdict is what register_kprobe answers at a point.
+// Verdict is register_kprobe's answer at a point.
 type Verdict struct {
-	// Runs is how the probe runs, Err the *probepoint.Refusal if it is refused.
+	// Runs says how the probe runs; Err is the *probepoint.Refusal if it is refused.
 	Runs string
 	Err  error
-	// Hazards are those of an accepted probe.
+	// Hazards are the hazards of an accepted probe.
 	Hazards []hazard.Finding
 }
 
-// verdict answers for a point; step may be nil, or the walk's at the point.
+// verdict answers for a point. step is the walk's step at the point, or nil.
 func (s *scanner) verdict(p *probepoint.Point, step *kimage.Step) Verdict {
 	var row ScanRow
 	s.where = *p
@@ -240,7 +241,7 @@ func (s *scanner) eachVerdict(sym kimage.Symbol, emit func(at x86.Addr, v Verdic
 	inside(end)
 }
 
-// runs is how an accepted probe runs.
+// runs says how an accepted probe runs.
 func (row *ScanRow) runs() string {
 	switch {
 	case row.Ftrace:

@@ -32,12 +32,12 @@ type Scan struct {
 	// Bias is the number that was added to the addresses of a program's file. An address below
 	// Bias is the file's own.
 	Bias uint64
-	// Function, when not nil, says where the function begins that has an address without a symbol.
+	// Function, when not nil, returns the start of the function at an address without a symbol.
 	Function func(at x86.Addr) (start x86.Addr, ok bool)
 	// Symbols are the View's, by ascending address.
 	Symbols []kimage.Symbol
-	// SlotAddr is where the copies of instructions and the detour buffers go. A
-	// point of a list may bring an address of its own for the copy.
+	// SlotAddr is the address for copies of instructions and detour buffers. A point of
+	// a list may bring an address of its own for the copy.
 	SlotAddr x86.Addr
 	// Padding lists int3s too, which are only counted otherwise.
 	Padding bool
@@ -48,8 +48,8 @@ type Scan struct {
 	// Own, when not nil, asks the image's own functions about an address, in the place
 	// of the rules; ftrace says that the probe would run from the function tracer.
 	Own func(at x86.Addr, ftrace bool) Own
-	// Bare asks of functions what an uncorrected x86asm answers: the rows are
-	// those that it gets wrong.
+	// Bare compares functions with the answers of an uncorrected x86asm: the rows are
+	// the points that it gets wrong.
 	Bare bool
 	// BlacklistedAs, when not nil, says how an address came onto the blacklist.
 	BlacklistedAs func(x86.Addr) []kimage.BlacklistedBy
@@ -77,14 +77,14 @@ func NewScan(img *kimage.Image) *Scan {
 // ScanRow is the answer for one point. The tags are the columns' names in JSON
 // and TSV alike.
 type ScanRow struct {
-	// Addr is what was asked for, also where an ENDBR moves the probe. It is
-	// not known where no address was found.
+	// Addr is the requested address, also if an ENDBR moves the probe. It is unknown if
+	// no address was found.
 	Addr Addr `json:"address"`
 	// Symbol covers the address; for a name that was not found, the name.
 	Symbol string `json:"symbol"`
 	// Offset in the symbol, in bytes.
 	Offset uint64 `json:"offset"`
-	// Errno is what register_kprobe returns: 0, or a negative number.
+	// Errno is register_kprobe's result: 0, or a negative number.
 	Errno int `json:"errno"`
 	// Ftrace: the probe would run from the function tracer, without a slot.
 	Ftrace bool `json:"ftrace"`
@@ -121,7 +121,7 @@ type ScanRow struct {
 	Rule rule.ID        `json:"-"`
 	// Bare is the answer of an uncorrected x86asm, in the rows of Scan.Bare.
 	Bare *BareVerdict `json:"-"`
-	// Hazards are those of Hazard with their consequences.
+	// Hazards are the hazards in Hazard with their consequences.
 	Hazards []hazard.Finding `json:"-"`
 	// padding marks an int3 of a function that was walked.
 	padding bool
@@ -191,7 +191,7 @@ type scanner struct {
 	// where is the point that is being answered. It is a field so that
 	// probepoint's checks do not put each point on the heap.
 	where probepoint.Point
-	// placement is how the probe at it would run.
+	// placement says how the probe at it would run.
 	placement probepoint.Placement
 }
 
@@ -242,9 +242,8 @@ func (s *scanner) function(sym kimage.Symbol, emit func(*ScanRow)) {
 	}
 }
 
-// resolved is what a request means: the symbols of its name, its address before an
-// ENDBR moves it, and why it is no place for a probe. The place is the scanner's
-// where.
+// resolved is a request, looked up: the symbols of its name, its address before an ENDBR
+// moves it, and the reason if no probe can be there. The place is in the scanner's where.
 type resolved struct {
 	found []kimage.Symbol
 	asked x86.Addr

@@ -15,24 +15,24 @@ import (
 	"kprobelab/x86"
 )
 
-// BareVerdict is what an uncorrected x86asm makes of a point that it gets
-// wrong, and the instruction at which it goes wrong.
+// BareVerdict is the answer of an uncorrected x86asm at a point that it gets wrong, and
+// the instruction at which it goes wrong.
 type BareVerdict struct {
 	// Errno, Optimized and Reason are its answer, as in ScanRow.
 	Errno     int
 	Optimized bool
 	Reason    string
-	// Insn is the first instruction of the function that it reads wrongly, at
-	// Addr. Read is what it says, Right what is so.
+	// Insn is the first instruction of the function that it reads wrongly, at Addr.
+	// Read is its reading, Right the right one.
 	Addr        x86.Addr
 	Insn        []byte
 	Read, Right decoder.Reading
-	// Cause is what puts it right: "opcodes/FILE.txt:LINE" for a row of the
-	// decoder's tables, CausePrefixes, CauseKernel, or CauseNone.
+	// Cause names the correction: "opcodes/FILE.txt:LINE" for a row of the decoder's
+	// tables, CausePrefixes, CauseKernel, or CauseNone.
 	Cause string
 }
 
-// What puts x86asm right besides rows of tables.
+// Corrections of x86asm besides rows of tables.
 const (
 	// CausePrefixes: an override for a use of prefixes.
 	CausePrefixes = "prefixes"
@@ -132,7 +132,7 @@ func (s bareScanner) wrong() (found *BareVerdict) {
 	return cmp.Or(found, &BareVerdict{})
 }
 
-// causeOf is what puts a reading of x86asm right.
+// causeOf names the correction of a reading of x86asm.
 func causeOf(code []byte, at x86.Addr, read decoder.Reading) string {
 	right := decoder.Tables{}.Read(code, at)
 	if read == right {
@@ -151,10 +151,10 @@ func causeOf(code []byte, at x86.Addr, read decoder.Reading) string {
 
 // BareTotals counts what an uncorrected x86asm gets wrong.
 type BareTotals struct {
-	// Points is how many there are, Wrong how many it gets wrong.
+	// Points counts the points, Wrong the ones that it gets wrong.
 	Points, Wrong int
-	// Panics counts the places where it panicked, Uncorrected those that
-	// nothing puts right.
+	// Panics counts the points where it panicked, Uncorrected the ones that no
+	// correction puts right.
 	Panics, Uncorrected int
 	groups              map[string]*bareGroup
 }
@@ -202,7 +202,8 @@ func (t *BareTotals) mark(v *BareVerdict, places int) {
 	}
 }
 
-// bareName is what instructions are grouped by.
+// bareName returns the mnemonic by which instructions are grouped, or the bytes if they do
+// not decode.
 func bareName(v *BareVerdict) string {
 	i, err := decoder.Decode(v.Insn)
 	if err != nil {

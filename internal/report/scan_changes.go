@@ -42,15 +42,14 @@ type ScanChange struct {
 	NewPoints *ScanCount  `json:"new_points,omitempty"`
 }
 
-// ScanCount is how many points of a function there are, and how many of them
-// are optimized.
+// ScanCount counts the points of a function, and how many of them are optimized.
 type ScanCount struct {
 	Points    int `json:"points"`
 	Optimized int `json:"optimized"`
 }
 
-// ScanChanges is what changed between two kernels, function by function in the
-// old one's order, and then what the new one adds.
+// ScanChanges lists the changes between two kernels: function by function in the old
+// one's order, then the functions that the new one adds.
 type ScanChanges struct {
 	Old, New *ScanFile
 	Changes  []ScanChange
@@ -62,7 +61,7 @@ type ScanChanges struct {
 	Points [numFates]struct{ Old, New int }
 }
 
-// fate is what became of a point.
+// fate says whether and how a point changed.
 type fate int
 
 const (

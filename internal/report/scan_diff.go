@@ -12,11 +12,11 @@ import (
 	"kprobelab/errno"
 )
 
-// ScanFile is what a scan wrote as JSON lines, by function.
+// ScanFile holds a scan that was written as JSON lines, by function.
 type ScanFile struct {
-	// Name is what it is called in messages.
+	// Name is its name in messages.
 	Name string
-	// Rows is how many there are.
+	// Rows counts its rows.
 	Rows int
 
 	functions map[functionKey]*scanned
@@ -43,7 +43,7 @@ type answer struct {
 	ScanAnswer
 }
 
-// ScanAnswer is what a scan says of a point, without where it is.
+// ScanAnswer is a scan's answer for a point, without the place.
 type ScanAnswer struct {
 	Errno     int    `json:"errno"`
 	Ftrace    bool   `json:"ftrace"`

@@ -10,9 +10,9 @@ import (
 	"kprobelab/x86"
 )
 
-// Own is what an image's own functions say of a point.
+// Own is the answer of an image's own functions for a point.
 type Own struct {
-	// Errno is what register_kprobe returns by them: 0, or a negative number by Rule.
+	// Errno is register_kprobe's result by them: 0, or a negative number by Rule.
 	Errno     int
 	Rule      rule.ID
 	Boostable bool

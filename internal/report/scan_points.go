@@ -24,7 +24,7 @@ import (
 type ScanPoint struct {
 	// Text is a symbol or an address, with +OFFSET or not.
 	Text string
-	// SlotAddr is where its slot is, 0 where the list does not say.
+	// SlotAddr is the address of its slot, 0 if the list does not say.
 	SlotAddr x86.Addr
 }
 

@@ -50,17 +50,16 @@ type chunk struct {
 	size     int64
 }
 
-// chunkCode is how many bytes of code make a chunk, chunkPoints how many
+// chunkCode is the number of bytes of code in a chunk, chunkPoints the number of
 // points: some milliseconds of work.
 const (
 	chunkCode   = 32 << 10
 	chunkPoints = 512
-	// ownShare is by how much the image's own functions are slower than the rules.
+	// ownShare is the factor by which the image's own functions are slower than the rules.
 	ownShare = 64
 )
 
-// chunk is how large a chunk is: what is slow is cut into smaller ones, so that progress
-// is shown.
+// chunk returns the size of a chunk: slow work is cut into smaller ones, so that progress is shown.
 func (s *Scan) chunk(most int64) int64 {
 	if s.Own != nil {
 		return most / ownShare
@@ -88,7 +87,7 @@ func evenChunks(n, most int) (list []chunk) {
 	return list
 }
 
-// written is what a chunk came to.
+// written is the output of a chunk.
 type written struct {
 	text   []byte
 	totals *ScanTotals

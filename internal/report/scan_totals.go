@@ -16,11 +16,11 @@ import (
 
 // ScanTotals counts rows by their answer.
 type ScanTotals struct {
-	// Points is how many rows there are.
+	// Points counts all rows.
 	Points int
-	// Optimized counts the accepted rows that would get a jump, Kept the
-	// accepted others by the rule that keeps the int3, and Refused those that
-	// are not accepted by reason and errno. Together they are Points.
+	// Optimized counts the accepted rows that would get a jump, Kept the other accepted
+	// rows by the rule that keeps the int3, and Refused the refused rows by reason and
+	// errno. Together they are Points.
 	Optimized int
 	Kept      map[rule.ID]int
 	Refused   map[Refused]int

@@ -8,7 +8,7 @@ import (
 	"kprobelab/decoder"
 )
 
-// ScanFormat is how rows are written.
+// ScanFormat is the format of rows.
 type ScanFormat int
 
 // The formats.

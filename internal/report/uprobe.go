@@ -10,7 +10,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Uprobe is what becomes of an instruction of a program under a uprobe.
+// Uprobe says how an instruction of a program runs under a uprobe.
 type Uprobe struct {
 	Image   string `json:"image"`
 	Profile string `json:"profile"`
@@ -30,14 +30,14 @@ type Uprobe struct {
 	// How is "stepped", "emulated as a branch" or "emulated as a push".
 	How   string `json:"how,omitempty"`
 	Means string `json:"means,omitempty"`
-	// Copy is what stands in the XOL area, of instructions that are stepped.
+	// Copy is the code in the XOL area, for instructions that are stepped.
 	Copy Bytes `json:"copy,omitempty"`
 	// After says what is put right after a step.
 	After []string `json:"after,omitempty"`
 	// Optimizable: the nop can become a call of the uprobe's trampoline.
 	Optimizable bool `json:"optimizable"`
-	// Hazard is what goes wrong although the probe is accepted, HazardMeans that in a
-	// sentence.
+	// Hazard is a fault that can happen although the probe is accepted; HazardMeans
+	// says it in a sentence.
 	Hazard      string `json:"hazard,omitempty"`
 	HazardMeans string `json:"hazard_means,omitempty"`
 }

@@ -71,5 +71,5 @@ type AddrRange struct {
 
 func newRange(r x86.Range) *AddrRange { return &AddrRange{known(r.Start), known(r.End)} }
 
-// Len is how many bytes the range has.
+// Len returns the length of the range in bytes.
 func (r *AddrRange) Len() int { return int(r.End.Sub(r.Start.Addr)) }

@@ -10,20 +10,20 @@ import (
 	"kprobelab/watch/registers"
 )
 
-// Watch is what the processor's debug registers can have of a watchpoint.
+// Watch says how the processor's debug registers can hold a watchpoint.
 type Watch struct {
 	Image   string `json:"image"`
 	Profile string `json:"profile"`
-	// Place is the watchpoint as it was written, Access what it is for, as in a place.
+	// Place is the watchpoint as it was written; Access has the watched accesses, as in a place.
 	Place  string `json:"place"`
 	Addr   Addr   `json:"address"`
 	Len    uint32 `json:"length"`
 	Access string `json:"access"`
-	// Errno is what register_wide_hw_breakpoint returns, -EINVAL as -22; 0 if it is accepted.
+	// Errno is the result of register_wide_hw_breakpoint, -EINVAL as -22; 0 if it is accepted.
 	Errno int `json:"errno"`
-	// Reasons are all that the kernel has against it; it stops at the first.
+	// Reasons are all rules of the kernel that refuse it; it stops at the first.
 	Reasons []WatchReason `json:"reasons"`
-	// Registers are what would watch it, of the four that there are.
+	// Registers are the registers that would watch it, of the four that there are.
 	Registers []WatchRegister `json:"registers"`
 	// More: they tell of accesses that were not asked for, too.
 	More bool `json:"more"`
@@ -40,7 +40,8 @@ type WatchReason struct {
 	Why   string `json:"why"`
 }
 
-// WatchRegister is what one register watches. RW and LEN are its fields in DR7.
+// WatchRegister holds the range and accesses that one register watches. RW and LEN are its fields
+// in DR7.
 type WatchRegister struct {
 	Addr   Addr   `json:"address"`
 	Len    uint64 `json:"length"`
