@@ -98,7 +98,7 @@ func (p *Kernel) check(img *kimage.Image) error {
 // check refuses uprobes where there are no processes.
 func (u *Uprobes) check(img *kimage.Image) error {
 	for _, line := range u.Events {
-		if kind := definition.Other(definition.Words(line)); kind != "" {
+		if kind := definition.ReadLine(line).Other(); kind != "" {
 			return unusable(fmt.Errorf("%s: %s: %s are on what a booted kernel traces itself, and need its memory dump; kprobelab boot makes one", img.Name(), line, kind))
 		}
 	}

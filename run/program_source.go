@@ -7,19 +7,19 @@ import (
 
 	"kprobelab/internal/debuginfo"
 	"kprobelab/internal/perfprobe"
-	"kprobelab/internal/report"
 	"kprobelab/internal/source"
 	"kprobelab/internal/tracing/definition"
 	"kprobelab/profile"
 )
 
 // IsUserEvent reports a definition of a uprobe.
-func IsUserEvent(line string) bool { return definition.IsUser(definition.Words(line)) }
+func IsUserEvent(line string) bool { return definition.ReadLine(line).User() }
 
 // IsKernelsEvent reports a definition that a booted kernel's own dynamic_events has: of a uprobe, or of what is neither a
 // kprobe nor a uprobe.
 func IsKernelsEvent(line string) bool {
-	return IsUserEvent(line) || definition.Other(definition.Words(line)) != ""
+	l := definition.ReadLine(line)
+	return l.User() || l.Other() != ""
 }
 
 // Source is what a program or a library says of itself, for definitions in the words of the source.
@@ -43,19 +43,19 @@ func OpenSource(path string, rules *profile.Config) (*Source, error) {
 // Definitions returns the uprobe definitions for a line about the program: the line itself if it is a definition,
 // otherwise the definitions of the probe that the line describes in the syntax of perf probe.
 func (s *Source) Definitions(line string) ([]string, error) {
-	words := definition.Words(line)
+	l := definition.ReadLine(line)
 	program := s.w.File.Program()
 	switch {
-	case len(words) == 0:
+	case l.Empty():
 		return nil, misused("-e needs a definition, such as 'p:name %s:0x1234'", program)
-	case definition.IsUser(words):
+	case l.User():
 		return []string{line}, nil
-	case report.IsDefinition(words):
-		return nil, notAUprobe(s.w.File, words)
-	case definition.Other(words) != "":
-		return nil, misused("%q: %s are of kernels, and %s is a program: a uprobe is defined as p[:[GRP/]EVENT] PATH:OFFSET", line, definition.Other(words), program)
+	case l.Defines():
+		return nil, notAUprobe(s.w.File, l.Words)
+	case l.Other() != "":
+		return nil, misused("%q: %s are of kernels, and %s is a program: a uprobe is defined as p[:[GRP/]EVENT] PATH:OFFSET", line, l.Other(), program)
 	}
-	p, err := perfprobe.Parse(line)
+	p, err := perfprobe.Parse(l)
 	if err != nil {
 		return nil, misused("%w (a definition of uprobe_events begins with p: or r:)", err)
 	}
@@ -65,7 +65,7 @@ func (s *Source) Definitions(line string) ([]string, error) {
 	}
 	var out []string
 	for _, d := range list {
-		out = append(out, d.Text())
+		out = append(out, d.Line().Text)
 	}
 	return out, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/internal/tracing/ring"
+	"kprobelab/internal/tracing/word"
 )
 
 // The clocks that do not count nanoseconds: "counter" counts its own readings,
@@ -67,7 +68,7 @@ func (a *traceArray) clockText() string {
 // writeClock chooses a clock, and empties the buffer: times of two clocks
 // cannot be compared (tracing_set_clock).
 func (a *traceArray) writeClock(s string) error {
-	s = strings.TrimSpace(s)
+	s = word.Trim(s)
 	if !slices.Contains(a.t.clocks(), s) {
 		return errno.EINVAL
 	}

@@ -58,20 +58,20 @@ func cutLine(b []byte) (line string, size int, whole bool) {
 // definition is in error_log.
 func (t *Tracing) command(line string, of family) error {
 	dynamic := of == allProbes
-	words := definition.Words(line)
-	if len(words) == 0 {
+	l := definition.ReadLine(line)
+	if l.Empty() {
 		return nil
 	}
-	if t.deletes(line, words, dynamic) {
-		return t.deleteCommand(words, of)
+	if t.deletes(l, dynamic) {
+		return t.deleteCommand(l.Words, of)
 	}
-	err := t.create(words, of)
+	err := t.create(l, of)
 	var e *definition.Error
 	switch {
 	case err == nil:
 	case !errors.As(err, &e) || e.ID != definition.NotAProbe:
 		who := "trace_kprobe"
-		if !of.kernel || dynamic && definition.IsUser(words) {
+		if !of.kernel || dynamic && l.User() {
 			who = "trace_uprobe"
 		}
 		t.logError(&t.top.errors, who, err)
@@ -86,20 +86,20 @@ func (t *Tracing) command(line string, of family) error {
 const otherEvents = "ftes"
 
 // deletes reports whether the line is a deletion.
-func (t *Tracing) deletes(line string, words []string, dynamic bool) bool {
-	c := line[0]
+func (t *Tracing) deletes(l definition.Line, dynamic bool) bool {
+	c := l.Text[0]
 	if !t.c.RawCommand {
-		c = words[0][0]
+		c = l.Words[0][0]
 	}
 	return c == '-' || c == '!' && dynamic
 }
 
 // create defines a probe.
-func (t *Tracing) create(words []string, of family) error {
-	if of.user && (!of.kernel || definition.IsUser(words)) {
-		return t.createUser(words)
+func (t *Tracing) create(l definition.Line, of family) error {
+	if of.user && (!of.kernel || l.User()) {
+		return t.createUser(l)
 	}
-	d, err := definition.Parse(words, t.kernel(), t.c)
+	d, err := definition.Parse(l, t.kernel(), t.c)
 	if err != nil {
 		return err
 	}

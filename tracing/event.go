@@ -87,14 +87,14 @@ func (t *Tracing) register(tp *probe) error {
 func (t *Tracing) append(tp *probe, e *probeEvent) error {
 	d := tp.def
 	if d.Return != e.isReturn {
-		return definition.Refuse(d.Words, 0, 0, definition.DiffProbeType, errno.EEXIST)
+		return d.Line.Refuse(0, 0, definition.DiffProbeType, errno.EEXIST)
 	}
 	if i := differ(d.Args, e.args); i >= 0 {
-		return definition.Refuse(d.Words, i+2, 0, definition.DiffArgType, errno.EEXIST)
+		return d.Line.Refuse(i+2, 0, definition.DiffArgType, errno.EEXIST)
 	}
 	for _, o := range e.probes {
 		if sameProbe(o.def, d) {
-			return definition.Refuse(d.Words, 0, 0, definition.SameProbe, errno.EEXIST)
+			return d.Line.Refuse(0, 0, definition.SameProbe, errno.EEXIST)
 		}
 	}
 	tp.event = e

@@ -7,6 +7,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/internal/tracing/filter"
+	"kprobelab/internal/tracing/word"
 )
 
 // groups are the events by their groups, in the order of the groups' first.
@@ -132,11 +133,11 @@ func (f *eventFile) filterText() string {
 // writeFilter sets the filter; "0" clears it. After a refused filter the event
 // has none, and the file says what was wrong.
 func (f *eventFile) writeFilter(s string) error {
-	if strings.TrimSpace(s) == "0" {
+	if word.Trim(s) == "0" {
 		f.filter, f.filterError = nil, ""
 		return nil
 	}
-	err := f.setFilter(strings.TrimRight(s, " \t\n\v\f\r"))
+	err := f.setFilter(word.TrimRight(s))
 	f.array.t.logError(&f.array.errors, filter.Prefix, err)
 	return err
 }
@@ -155,7 +156,7 @@ func (f *eventFile) setFilter(s string) error {
 // writeGroupFilter sets the filter of all events that have its fields. For each
 // that has not, error_log has an entry; the write succeeds all the same.
 func (a *traceArray) writeGroupFilter(files []*eventFile, s string) error {
-	if strings.TrimSpace(s) == "0" {
+	if word.Trim(s) == "0" {
 		for _, f := range files {
 			f.filter, f.filterError = nil, ""
 		}
@@ -163,7 +164,7 @@ func (a *traceArray) writeGroupFilter(files []*eventFile, s string) error {
 	}
 	for _, f := range files {
 		var e *filter.Error
-		if errors.As(f.setFilter(strings.TrimRight(s, " \t\n\v\f\r")), &e) {
+		if errors.As(f.setFilter(word.TrimRight(s)), &e) {
 			refused := e.ForGroup()
 			f.filterError = refused.ReadBack()
 			a.t.logError(&a.errors, filter.Prefix, refused)
@@ -174,7 +175,7 @@ func (a *traceArray) writeGroupFilter(files []*eventFile, s string) error {
 
 // writeTrigger runs a command on the event's triggers.
 func (f *eventFile) writeTrigger(b []byte) (int, error) {
-	s := strings.TrimSpace(string(b))
+	s := word.Trim(string(b))
 	if s == "" {
 		return len(b), nil
 	}
@@ -200,7 +201,7 @@ func (a *traceArray) eventNames(want func(*eventFile) bool) string {
 // of a word with a "!": "event", "group", "group:event", "group:*", "*:*". Of
 // several words one is taken, and the write says so.
 func (a *traceArray) writeSetEvent(b []byte) (int, error) {
-	w, n := word(b)
+	w, n := firstWord(b)
 	if w == "" {
 		return n, nil
 	}

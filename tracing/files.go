@@ -7,6 +7,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/internal/tracing/ring"
+	"kprobelab/internal/tracing/word"
 )
 
 // root are the files of the tracing folder.
@@ -169,7 +170,7 @@ func decimal(s string) (uint64, error) {
 // word takes the first word of a write, which is all that a kernel reads of it
 // (trace_get_user). n counts the bytes taken: the blanks before the word, the
 // word, and the blank after it.
-func word(b []byte) (w string, n int) {
+func firstWord(b []byte) (w string, n int) {
 	start := 0
 	for start < len(b) && blank(b[start]) {
 		start++
@@ -183,7 +184,7 @@ func word(b []byte) (w string, n int) {
 }
 
 // blank says whether a byte stands between words: white space or NUL.
-func blank(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' || c == 0 }
+func blank(c byte) bool { return word.IsSpace(c) || c == 0 }
 
 func (a *traceArray) sizeText() string {
 	if size, same := a.ring.SameSize(); same {

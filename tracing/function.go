@@ -9,6 +9,7 @@ import (
 	"kprobelab/errno"
 	"kprobelab/internal/tracing/event"
 	"kprobelab/internal/tracing/filter"
+	"kprobelab/internal/tracing/word"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
 	"kprobelab/x86"
@@ -117,7 +118,7 @@ func functionNames(all []traceable, f functionFilter) string {
 // choose adds the functions that the words name by a glob; with a "!" it takes
 // them away. A word that names none is EINVAL; the words before it count.
 func (f functionFilter) choose(all []traceable, words string) error {
-	for _, w := range strings.Fields(words) {
+	for _, w := range word.Split(words) {
 		pattern, away := strings.CutPrefix(w, "!")
 		found := false
 		for i := range all {
@@ -149,9 +150,9 @@ func (t *Tracing) availableTracers() string {
 // writeTracer chooses the tracer, and empties the buffer where that changes it
 // (tracing_set_tracer). While somebody has a trace_pipe open, that is EBUSY.
 func (a *traceArray) writeTracer(s string) error {
-	s = strings.TrimRight(s, " \t\n\v\f\r")
+	s = word.TrimRight(s)
 	if a.t.c.MigrateDisable { // from 5.16 on, before it as well
-		s = strings.TrimSpace(s)
+		s = word.Trim(s)
 	}
 	if !slices.Contains(strings.Fields(a.t.availableTracers()), s) {
 		return errno.EINVAL

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"kprobelab/internal/tracing/definition"
+	"kprobelab/internal/tracing/definition/ofimage"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/x86"
@@ -12,7 +13,7 @@ import (
 
 // kernel answers what definitions ask.
 func (t *Tracing) kernel() definition.Kernel {
-	k := &definition.Image{View: t.k.View(), Profile: t.p, Loaded: t.moduleLoaded}
+	k := &ofimage.Kernel{View: t.k.View(), Profile: t.p, Loaded: t.moduleLoaded}
 	if t.o.Source != nil {
 		k.Types = t.o.Source.Types
 	}

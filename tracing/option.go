@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"kprobelab/errno"
+	"kprobelab/internal/tracing/word"
 )
 
 // options are the trace options that mean something here (trace_options, the
@@ -83,7 +84,7 @@ func (a *traceArray) optionText() string {
 // writeOption sets the option that is named, or with "no" before it turns it
 // off.
 func (a *traceArray) writeOption(s string) error {
-	s = strings.TrimSpace(s)
+	s = word.Trim(s)
 	for _, o := range a.optionList() {
 		if s == o.name || s == "no"+o.name {
 			o.set(s == o.name)

@@ -66,7 +66,7 @@ func (t *Tracing) plantOrWait(tp *probe) error {
 	case errno.ENOMEM, errno.EEXIST:
 		id = definition.NotLogged
 	}
-	refusal := definition.Refuse(tp.def.Words, 1, 0, id, no)
+	refusal := tp.def.Line.Refuse(1, 0, id, no)
 	refusal.Cause = err
 	return refusal
 }

@@ -54,8 +54,8 @@ func (t *Tracing) fileSize(name string) (int64, error) {
 }
 
 // createUser defines a uprobe (trace_uprobe_create).
-func (t *Tracing) createUser(words []string) error {
-	d, err := definition.ParseUser(words, func(name string) error {
+func (t *Tracing) createUser(l definition.Line) error {
+	d, err := definition.ParseUser(l, func(name string) error {
 		_, err := t.fileSize(name)
 		return err
 	}, t.c)
@@ -88,7 +88,7 @@ func (tp *probe) enableUser() error {
 // otherKind refuses a name that an event of the other kind has: an event has kprobes, or uprobes.
 func (t *Tracing) otherKind(tp *probe, e *probeEvent) error {
 	if slices.ContainsFunc(e.probes, func(o *probe) bool { return o.user() != tp.user() }) {
-		return definition.Refuse(tp.def.Words, 0, 0, definition.EventExist, errno.EEXIST)
+		return tp.def.Line.Refuse(0, 0, definition.EventExist, errno.EEXIST)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"kprobelab/internal/perfprobe"
 	"kprobelab/internal/source"
+	"kprobelab/internal/tracing/definition"
 )
 
 // refused is what a command says that does not end well.
@@ -137,7 +138,7 @@ const absent = 0xdeade12d
 
 // outOfReach is why a variable cannot be fetched at a place, empty where it can.
 func outOfReach(t *testing.T, file *source.File, text string) string {
-	p, err := perfprobe.Parse(text)
+	p, err := perfprobe.Parse(definition.ReadLine(text))
 	require.NoError(t, err)
 	w := perfprobe.Writer{File: file, Features: perfprobe.Features{Hex: true, Immediate: true, Several: true, User: true}}
 	if _, err = w.Define(p); err != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"kprobelab/internal/perfprobe"
-	"kprobelab/internal/report"
 	"kprobelab/internal/source"
+	"kprobelab/internal/tracing/definition"
 	"kprobelab/kimage"
 	"kprobelab/profile"
 )
@@ -41,12 +41,11 @@ func OfFile(img *kimage.Image, path string) *Info {
 	return &Info{img: img, files: []string{path}, asked: path != img.Name()}
 }
 
-// Definitions returns the definitions of kprobe_events that a line means: the line itself, if it is one. The error is
+// Definitions returns the definitions of kprobe_events that a line means: the line itself, if it is one, or empty. The error is
 // a *perfprobe.SyntaxError for a line that is no probe, a *FileError for a file that cannot be used, or the source's.
-func (d *Info) Definitions(line string) ([]string, error) {
-	words := strings.Fields(line)
-	if len(words) == 0 || strings.HasPrefix(words[0], "-:") || report.IsDefinition(words) {
-		return []string{line}, nil
+func (d *Info) Definitions(line definition.Line) ([]definition.Line, error) {
+	if line.Empty() || line.Deletes() || line.Defines() {
+		return []definition.Line{line}, nil
 	}
 	p, err := perfprobe.Parse(line)
 	if err != nil {
@@ -62,23 +61,25 @@ func (d *Info) Definitions(line string) ([]string, error) {
 			last = better(last, err)
 			continue
 		}
-		var out []string
+		var out []definition.Line
 		for _, one := range list {
-			out = append(out, one.Text())
+			out = append(out, one.Line())
 		}
 		return out, nil
 	}
-	return nil, fmt.Errorf("%s: %w", line, last)
+	return nil, fmt.Errorf("%s: %w", line.Text, last)
 }
 
 // All returns the definitions that several lines mean, in order.
 func (d *Info) All(lines []string) (out []string, err error) {
 	for _, line := range lines {
-		list, err := d.Definitions(line)
+		list, err := d.Definitions(definition.ReadLine(line))
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, list...)
+		for _, l := range list {
+			out = append(out, l.Text)
+		}
 	}
 	return out, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"kprobelab/internal/perfprobe"
 	"kprobelab/internal/source"
+	"kprobelab/internal/tracing/definition"
 )
 
 // WriteVariables lists the variables of a place as perf probe -V does, with where each is, and with externs the global
@@ -55,7 +56,7 @@ func WriteVariables(w io.Writer, f *source.File, text string, externs bool) erro
 
 // WriteDefinitions writes what kprobe_events takes for a probe in perf's notation.
 func WriteDefinitions(w io.Writer, by *perfprobe.Writer, text string) error {
-	p, err := perfprobe.Parse(text)
+	p, err := perfprobe.Parse(definition.ReadLine(text))
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func WriteDefinitions(w io.Writer, by *perfprobe.Writer, text string) error {
 		return err
 	}
 	for _, d := range list {
-		fmt.Fprintln(w, d.Text())
+		fmt.Fprintln(w, d.Line().Text)
 	}
 	return nil
 }

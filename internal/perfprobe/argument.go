@@ -9,6 +9,7 @@ import (
 
 	"kprobelab/internal/ctype"
 	"kprobelab/internal/source"
+	"kprobelab/internal/tracing/definition"
 	"kprobelab/x86"
 )
 
@@ -186,8 +187,8 @@ func (w *Writer) expand(args []Arg, at *source.Place) ([]Arg, error) {
 			}
 		}
 	}
-	if len(out) > MaxArgs {
-		return nil, wrong("%s has more than %d arguments", at.Function, MaxArgs)
+	if len(out) > definition.MaxArgs {
+		return nil, wrong("%s has more than %d arguments", at.Function, definition.MaxArgs)
 	}
 	return out, nil
 }

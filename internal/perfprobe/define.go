@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kprobelab/internal/source"
+	"kprobelab/internal/tracing/definition"
 )
 
 // Features are what a kernel's kprobe_events understands; perf probe reads them in the
@@ -67,8 +68,8 @@ type Definition struct {
 	addr       uint64
 }
 
-// Text is the definition.
-func (d Definition) Text() string {
+// Line is the definition in its words.
+func (d Definition) Line() definition.Line {
 	kind, module := "p", ""
 	if d.Return {
 		kind = "r"
@@ -76,14 +77,11 @@ func (d Definition) Text() string {
 	if d.Module != "" {
 		module = d.Module + ":"
 	}
-	s := fmt.Sprintf("%s:%s/%s %s%s+%d", kind, d.Group, d.Event, module, d.Symbol, d.Offset)
+	place := fmt.Sprintf("%s%s+%d", module, d.Symbol, d.Offset)
 	if d.File != "" {
-		s = fmt.Sprintf("%s:%s/%s %s:0x%x", kind, d.Group, d.Event, d.File, d.FileOffset)
+		place = fmt.Sprintf("%s:0x%x", d.File, d.FileOffset)
 	}
-	for _, a := range d.Args {
-		s += " " + a
-	}
-	return s
+	return definition.LineOf(append([]string{fmt.Sprintf("%s:%s/%s", kind, d.Group, d.Event), place}, d.Args...)...)
 }
 
 // Writer writes definitions. Events of one Writer have different names, but for the
@@ -247,7 +245,7 @@ func (w *Writer) nameAll(p *Probe, list []Definition) error {
 		for n := 1; w.names[full]; n++ {
 			full = fmt.Sprintf("%s_%d", name, n)
 		}
-		if !isEventName(full) || len(full) > maxEvent {
+		if !definition.IsName(full) || len(full) > definition.MaxName {
 			return wrong("%s is no name for an event; give one: NAME=%s", full, p.text)
 		}
 		d.Event = full
@@ -257,9 +255,6 @@ func (w *Writer) nameAll(p *Probe, list []Definition) error {
 	}
 	return nil
 }
-
-// maxEvent is how long an event's name may be.
-const maxEvent = 63
 
 // placeAll says where in its file the probes of a program are.
 func (w *Writer) placeAll(list []Definition) error {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"kprobelab/internal/source"
+	"kprobelab/internal/tracing/definition"
 )
 
 // Range are lines of a function or a file.
@@ -32,7 +33,7 @@ func ParseLines(text string) (r Range, err error) {
 	default:
 		r.Where.Function = name
 	}
-	if r.Where.File == "" && !isEventName(r.Where.Function) {
+	if r.Where.File == "" && !definition.IsName(r.Where.Function) {
 		return r, wrong("%q is no function and no file", name)
 	}
 	return r, nil

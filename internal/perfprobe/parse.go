@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kprobelab/internal/source"
+	"kprobelab/internal/tracing/definition"
 )
 
 // Probe is a probe as perf probe's command line has it (perf-probe(1), PROBE SYNTAX).
@@ -41,9 +42,6 @@ type Field struct {
 	Index   int64
 }
 
-// MaxArgs bounds a definition's arguments (MAX_PROBE_ARGS).
-const MaxArgs = 128
-
 // SyntaxError is text that is no probe.
 type SyntaxError struct{ What string }
 
@@ -59,15 +57,15 @@ const (
 
 // Parse reads a probe: [[GROUP:]EVENT=]FUNC[@FILE][+OFF|:LINE|%return] or
 // [[GROUP:]EVENT=]FILE:LINE, then arguments.
-func Parse(text string) (*Probe, error) {
-	words := strings.Fields(text)
+func Parse(l definition.Line) (*Probe, error) {
+	words := l.Words
 	if len(words) == 0 {
 		return nil, wrong("no probe is given")
 	}
-	if len(words)-1 > MaxArgs {
-		return nil, wrong("a probe has at most %d arguments", MaxArgs)
+	if len(words)-1 > definition.MaxArgs {
+		return nil, wrong("a probe has at most %d arguments", definition.MaxArgs)
 	}
-	p := &Probe{text: text}
+	p := &Probe{text: l.Text}
 	if err := p.point(words[0]); err != nil {
 		return nil, err
 	}
@@ -89,10 +87,11 @@ func Parse(text string) (*Probe, error) {
 
 // ParsePlace reads a place alone.
 func ParsePlace(text string) (*Probe, error) {
-	if len(strings.Fields(text)) != 1 {
+	l := definition.ReadLine(text)
+	if len(l.Words) != 1 {
 		return nil, wrong("%q is no place: FUNC[@FILE][+OFF|:LINE] or FILE:LINE", text)
 	}
-	return Parse(text)
+	return Parse(l)
 }
 
 func (p *Probe) point(s string) error {
@@ -177,7 +176,7 @@ func (p *Probe) name(s string) error {
 	if !both {
 		group, event = "", s
 	}
-	if both && !isEventName(group) || !isEventName(event) {
+	if both && !definition.IsName(group) || !definition.IsName(event) {
 		return wrong("%s is no name for an event: letters, digits and _, no digit first", s)
 	}
 	p.Group, p.Event = group, event
@@ -286,13 +285,4 @@ func parseMember(whole, s string) (name, rest string, err error) {
 // isName is whether text begins as a name in C does (is_c_varname).
 func isName(s string) bool {
 	return s != "" && (s[0] == '_' || s[0] >= 'a' && s[0] <= 'z' || s[0] >= 'A' && s[0] <= 'Z')
-}
-
-func isEventName(s string) bool {
-	for _, c := range []byte(s) {
-		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
-			return false
-		}
-	}
-	return isName(s)
 }

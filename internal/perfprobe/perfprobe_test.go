@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/internal/source"
+	"kprobelab/internal/tracing/definition"
 )
 
 func TestParse(t *testing.T) {
@@ -27,7 +28,7 @@ func TestParse(t *testing.T) {
 		"f%return ret=$retval":   {Where: source.Where{Function: "f", Return: true}, Args: []Arg{{Name: "ret", Var: "$retval"}}},
 		"0xffffffff81000000 %ax": {Where: source.Where{Function: "0xffffffff81000000"}, Address: 0xffffffff81000000, Absolute: true, Args: []Arg{{Var: "%ax"}}},
 	} {
-		p, err := Parse(text)
+		p, err := Parse(definition.ReadLine(text))
 		require.NoError(t, err, text)
 		p.text = ""
 		require.Equal(t, want, *p, text)
@@ -55,7 +56,7 @@ func TestWhatIsNoProbe(t *testing.T) {
 		"f;return*":     "patterns of source lines (;) are not known here",
 		"0xzz":          "0xzz is no address",
 	} {
-		_, err := Parse(text)
+		_, err := Parse(definition.ReadLine(text))
 		var syntax *SyntaxError
 		require.ErrorAs(t, err, &syntax, text)
 		require.EqualError(t, err, why, text)
@@ -109,12 +110,13 @@ func TestNamesOfEvents(t *testing.T) {
 		w := Writer{File: symbols(t), Features: Features{Several: several}}
 		var got []string
 		for _, text := range []string{"f", "g.isra.0", "f%return $retval"} {
-			p, err := Parse(text)
+			p, err := Parse(definition.ReadLine(text))
 			require.NoError(t, err)
 			list, err := w.Define(p)
 			require.NoError(t, err)
 			for _, d := range list {
-				got = append(got, d.Text())
+				require.Equal(t, definition.ReadLine(d.Line().Text), d.Line(), "the text has the words of the tree")
+				got = append(got, d.Line().Text)
 			}
 		}
 		require.Equal(t, want, got)
@@ -132,7 +134,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if p, err := Parse(text); err == nil {
+		if p, err := Parse(definition.ReadLine(text)); err == nil {
 			w := Writer{File: symbols(t)}
 			_, _ = w.Define(p)
 		}

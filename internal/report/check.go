@@ -206,7 +206,7 @@ func (k *checker) cell(p *Probe) CheckCell {
 	switch {
 	case p.unasked != "":
 		return CheckCell{NotAsked: true, Reason: rule.NotAsked, Detail: p.unasked}
-	case p.said != "":
+	case p.said:
 		return k.said(p)
 	case p.any != nil:
 		return k.any(p)
@@ -218,7 +218,7 @@ func (k *checker) cell(p *Probe) CheckCell {
 		return k.trampoline(p)
 	case p.Via == ViaTracepoint, p.Via == ViaRaw:
 		return k.tracepoint(p)
-	case p.words == nil && isPattern(p.place):
+	case !p.defines && isPattern(p.place):
 		return k.pattern(p)
 	}
 	q := *p
@@ -358,7 +358,7 @@ func (k *checker) place(c *CheckCell, p *Probe, r probepoint.Request) {
 		direct = kret
 	}
 	events, waits := k.events(p, r, direct, ViaEvents), false
-	if p.words != nil {
+	if p.defines {
 		events, waits = k.defined(p, direct)
 	}
 	if waits {

@@ -8,6 +8,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/internal/tracing/definition"
+	"kprobelab/internal/tracing/definition/ofimage"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
 )
@@ -23,7 +24,7 @@ func (k *checker) defined(p *Probe, direct error) (err error, waits bool) {
 	if !c.Tracing.Exists {
 		return k.noEvents(ViaEvents), false
 	}
-	d, err := definition.Parse(p.words, k.definitions(), &c.Tracing)
+	d, err := definition.Parse(p.line, k.definitions(), &c.Tracing)
 	if err != nil {
 		return k.refusedDefinition(p, err), false
 	}
@@ -52,7 +53,7 @@ func (k *checker) planted(d *definition.Definition, direct error) error {
 func (k *checker) loaded(module string) bool { return slices.Contains(k.Modules(), module) }
 
 func (k *checker) definitions() definition.Kernel {
-	return &definition.Image{View: k, Profile: k.Profile(), Types: k.Types, Loaded: k.loaded}
+	return &ofimage.Kernel{View: k, Profile: k.Profile(), Types: k.Types, Loaded: k.loaded}
 }
 
 // missingSymbol is the first symbol in an argument (@SYM) that is not there.

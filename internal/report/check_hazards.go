@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"kprobelab/internal/tracing/definition"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/hazard"
 	"kprobelab/kprobes/probepoint"
@@ -127,11 +128,11 @@ type ProbeHazard struct {
 func ProbeHazards(img *kimage.Image, probes []string) (list []ProbeHazard) {
 	k := newChecker(OfImage(img))
 	for _, text := range probes {
-		words := strings.Fields(text)
-		if len(words) == 0 {
+		l := definition.ReadLine(text)
+		if l.Empty() {
 			continue
 		}
-		p := textProbe(words)
+		p := textProbe(l)
 		r, err := requestOf(p.place)
 		if p.bad != "" || err != nil {
 			continue

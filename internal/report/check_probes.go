@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"kprobelab/internal/bounded"
+	"kprobelab/internal/tracing/definition"
 	"kprobelab/kprobes/probepoint"
 )
 
@@ -54,8 +55,10 @@ type Probe struct {
 	Line int `json:"line,omitempty"`
 	// place is SYM[+OFF], ADDR[+OFF] or, for ViaMulti, a pattern of functions.
 	place string
-	// words are a definition's for kprobe_events.
-	words []string
+	// line is a definition for kprobe_events where defines is true, a probe in the words of the source where
+	// said is: each kernel's own debugging information turns that into definitions.
+	line          definition.Line
+	defines, said bool
 	// any are the alternatives of a group: one that attaches is enough.
 	any []Probe
 	// kind is a BPF program's kind, as its section's name begins.
@@ -64,9 +67,6 @@ type Probe struct {
 	unasked string
 	// syscall: place is a system call's name without its prefix.
 	syscall bool
-	// said is a probe in the words of the source, which each kernel's own debugging
-	// information turns into definitions.
-	said string
 	// asleep: the program may sleep.
 	asleep bool
 	// request is a place that is not to be read from place again.
@@ -99,8 +99,8 @@ func ReadProbes(r io.Reader) ([]Probe, error) {
 	lines.Buffer(nil, bounded.ListLine)
 	for n := 1; lines.Scan(); n++ {
 		text, _, _ := strings.Cut(lines.Text(), "#")
-		if words := strings.Fields(text); len(words) > 0 {
-			p := textProbe(words)
+		if l := definition.ReadLine(text); !l.Empty() {
+			p := textProbe(l)
 			p.Line = n
 			list = append(list, p)
 		}
@@ -126,21 +126,22 @@ func AskBy(probes []Probe, via Via) {
 }
 
 // textProbe reads one line, of at least one word.
-func textProbe(words []string) Probe {
-	p := Probe{Text: printable(strings.Join(words, " ")), Via: ViaRegister, place: words[0]}
-	if alternatives := strings.Split(strings.Join(words, " "), "|"); len(alternatives) > 1 && !IsDefinition(words) {
+func textProbe(l definition.Line) Probe {
+	words := l.Words
+	p := Probe{Text: printable(l.Command()), Via: ViaRegister, place: words[0]}
+	if alternatives := strings.Split(l.Command(), "|"); len(alternatives) > 1 && !l.Defines() {
 		return groupProbe(p, alternatives)
 	}
 	switch {
-	case IsDefinition(words):
-		p.Via, p.Return, p.words = ViaEvents, words[0][0] == 'r', words
+	case l.Defines():
+		p.Via, p.Return, p.line, p.defines = ViaEvents, words[0][0] == 'r', l, true
 		if len(words) > 1 {
 			p.place = words[1]
 		}
-	case strings.HasPrefix(words[0], "-:"):
+	case l.Deletes():
 		p.bad = "a deletion is no probe"
 	case isSaid(words):
-		p.Via, p.said = ViaEvents, strings.Join(words, " ")
+		p.Via, p.line, p.said = ViaEvents, definition.LineOf(words...), true
 		p.Return = strings.HasSuffix(words[0], "%return")
 		return p
 	}
@@ -154,32 +155,18 @@ func textProbe(words []string) Probe {
 func groupProbe(p Probe, alternatives []string) Probe {
 	p.Return = true
 	for _, text := range alternatives {
-		words := strings.Fields(text)
-		if len(words) == 0 {
+		l := definition.ReadLine(text)
+		if l.Empty() {
 			p.bad = "an alternative is missing beside the |"
 			return p
 		}
-		one := textProbe(words)
+		one := textProbe(l)
 		if p.any = append(p.any, one); one.bad != "" {
 			p.bad = one.bad
 		}
 		p.Return = p.Return && one.Return
 	}
 	return p
-}
-
-// IsDefinition tells a definition ("p", "r16" or "p:name" and more words) from a
-// symbol. Without more words, "p16" and "px:name" may be symbols.
-func IsDefinition(words []string) bool {
-	if words[0][0] != 'p' && words[0][0] != 'r' {
-		return false
-	}
-	head, _, named := strings.Cut(words[0][1:], ":")
-	number := strings.Trim(head, "0123456789") == ""
-	if len(words) == 1 {
-		return number && (named || head == "")
-	}
-	return number || named
 }
 
 // isSaid tells a probe in the words of the source: one with arguments, a name of its own, a

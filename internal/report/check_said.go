@@ -1,16 +1,15 @@
 package report
 
 import (
-	"strings"
-
 	"kprobelab/errno"
+	"kprobelab/internal/tracing/definition"
 	"kprobelab/kprobes/rule"
 )
 
 // Definer is a Kernel that has debugging information: it turns a probe in the words of the
 // source into definitions for kprobe_events, one for each place.
 type Definer interface {
-	Definitions(line string) ([]string, error)
+	Definitions(line definition.Line) ([]definition.Line, error)
 }
 
 // said is the answer for a probe in the words of the source: that of the first place which
@@ -26,12 +25,12 @@ func (k *checker) said(p *Probe) (c CheckCell) {
 	if !ok {
 		return refuse("it needs debugging information, which this kernel does not have")
 	}
-	lines, err := d.Definitions(p.said)
+	lines, err := d.Definitions(p.line)
 	if err != nil {
 		return refuse(err.Error())
 	}
 	for i, line := range lines {
-		one := textProbe(strings.Fields(line))
+		one := textProbe(line)
 		cell := k.cell(&one)
 		if i == 0 || c.accepted() && !cell.accepted() {
 			c = cell

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"kprobelab/internal/tracing/definition"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/hazard"
 	"kprobelab/kprobes/probepoint"
@@ -65,7 +66,7 @@ type ImageKernel struct {
 	// Callers, where it is not nil, lists for each function that was inlined the functions that have its code.
 	Callers func() (map[string][]string, error)
 	// Define, where it is not nil, turns a probe in the words of the source into definitions.
-	Define func(line string) ([]string, error)
+	Define func(line definition.Line) ([]definition.Line, error)
 }
 
 var (
@@ -74,7 +75,7 @@ var (
 )
 
 // Definitions implements Definer.
-func (k *ImageKernel) Definitions(line string) ([]string, error) {
+func (k *ImageKernel) Definitions(line definition.Line) ([]definition.Line, error) {
 	if k.Define == nil {
 		return nil, errors.New("no debugging information is at hand")
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"kprobelab/errno"
+	"kprobelab/internal/tracing/definition"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
@@ -35,7 +36,7 @@ func (w *Ways) Events(place string, ret bool) error {
 	if module, _, in := strings.Cut(place, ":"); err == nil || !in || w.k.loaded(module) {
 		return err
 	}
-	if _, waits := w.k.defined(&Probe{place: place, Return: ret, words: []string{"p:kprobes/probe", place}}, refusal(errno.ENOENT, rule.UnknownSymbol)); waits {
+	if _, waits := w.k.defined(&Probe{place: place, Return: ret, line: definition.LineOf("p:kprobes/probe", place), defines: true}, refusal(errno.ENOENT, rule.UnknownSymbol)); waits {
 		return nil
 	}
 	return err

@@ -67,28 +67,29 @@ func (l *Session) Uprobes() (*Uprobes, error) {
 // Define writes a line to uprobe_events, one of another kind to dynamic_events. A refusal is a
 // *UprobeRefused.
 func (u *Uprobes) Define(line string) error {
+	l := definition.ReadLine(line)
 	file := tracefs + "uprobe_events"
-	if definition.Other(definition.Words(line)) != "" {
+	if l.Other() != "" {
 		file = tracefs + "dynamic_events"
 		u.events = file
 	}
 	err := u.write(file, line+"\n")
 	if e, refused := err.(*UprobeRefused); refused {
 		e.What = line
-		e.Log = u.lastError(line)
+		e.Log = u.lastError(l)
 	}
 	return err
 }
 
 // lastError is the last entry of error_log, if it is about the line.
-func (u *Uprobes) lastError(line string) string {
+func (u *Uprobes) lastError(l definition.Line) string {
 	log, err := u.read(tracefs + "error_log")
 	if err != nil {
 		return "" // before 5.2
 	}
 	i := strings.LastIndex(log, ": error: ")
 	i = strings.LastIndex(log[:max(i, 0)], "] ")
-	if i < 0 || !strings.Contains(log[i:], "  Command: "+strings.Join(strings.Fields(line), " ")+"\n") {
+	if i < 0 || !strings.Contains(log[i:], "  Command: "+l.Command()+"\n") {
 		return ""
 	}
 	return log[i+2:]

@@ -81,13 +81,13 @@ func (t *Trace) Attach(p *process.Process) { t.p = p }
 // Define adds an event; Enable enables all. The error is a *definition.Error where the line is wrong, else
 // that of registering the probe in a process that has the file mapped.
 func (t *Trace) Define(line string) (*TraceEvent, error) {
-	d, err := definition.ParseUser(definition.Words(line), t.file, &t.c.Tracing)
+	d, err := definition.ParseUser(definition.ReadLine(line), t.file, &t.c.Tracing)
 	if err != nil {
 		return nil, err
 	}
 	e := &TraceEvent{Definition: d, file: t.files[t.absolute(d.File)]}
 	if slices.ContainsFunc(t.list, func(o *TraceEvent) bool { return o.Group == d.Group && o.Event() == d.Event }) {
-		return nil, definition.Refuse(d.Words, 0, strings.IndexByte(d.Words[0], ':')+1, definition.EventExist, errno.EEXIST)
+		return nil, d.Line.Refuse(0, strings.IndexByte(d.Line.Words[0], ':')+1, definition.EventExist, errno.EEXIST)
 	}
 	a, err := Check(t.c, e.file, d.FileOffset, d.Counter)
 	if err != nil {

@@ -22,6 +22,7 @@ var order = [][]string{
 	{"optimizer"},
 	{"kprobes/probepoint"},
 	{"internal/tracing/definition"},
+	{"internal/tracing/definition/ofimage"},
 	{"kprobes/hazard"},
 	{"internal/report", "kprobes"},
 	{"internal/script/attach", "internal/explore", "internal/debuginfo"},
@@ -58,6 +59,7 @@ var alone = map[string][]string{
 	"internal/ctype":          {},
 	"internal/place":          {"x86", "errno"},
 	"internal/bounded":        {},
+	"internal/tracing/word":   {},
 	// What a program needs is read of files alone.
 	"hostfiles": {},
 	// What packages have is read without a word of kernels.
@@ -68,7 +70,7 @@ var alone = map[string][]string{
 	"internal/download":    {},
 	"internal/tinyarchive": {},
 	"internal/source":      {"internal/source/formula", "internal/systemcall", "x86"},
-	"internal/perfprobe":   {"x86"},
+	"internal/perfprobe":   {"x86", "errno", "profile"},
 	// The core of script languages knows no kernel.
 	"internal/script": {"x86"},
 	// An instruction's text is bytes for every kernel.

@@ -34,11 +34,13 @@ func (a *Arg) Decl() string {
 	return a.Type.Decl
 }
 
+// MaxArgs bounds a definition's arguments (MAX_TRACE_ARGS).
+const MaxArgs = 128
+
 // The kernel's limits of an argument.
 const (
-	maxArgs     = 128 // MAX_TRACE_ARGS
-	maxArgName  = 32  // MAX_ARG_NAME_LEN
-	maxArrayLen = 64  // MAX_ARRAY_LEN
+	maxArgName  = 32 // MAX_ARG_NAME_LEN
+	maxArrayLen = 64 // MAX_ARRAY_LEN
 )
 
 // reserved are the names of a record's own fields.

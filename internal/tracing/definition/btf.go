@@ -34,7 +34,7 @@ func (x *context) expand(args []string) ([]string, error) {
 }
 
 // at makes a refusal at argument number i.
-func (x *context) at(i int, f *fault) *Error { return Refuse(x.words, i+2, f.offset, f.id, f.errno) }
+func (x *context) at(i int, f *fault) *Error { return x.line.Refuse(i+2, f.offset, f.id, f.errno) }
 
 // hasArgs: parameters can be fetched at this place.
 func (x *context) hasArgs() bool { return x.entry || x.exit && x.c.ExitArgs && !x.user }
@@ -83,7 +83,7 @@ func (x *context) replace(args []string, star int) ([]string, error) {
 			case n == 0:
 				return nil, x.at(i, bad(0, BadArgNum))
 			}
-			from, typ = int(min(n, maxArgs))-1, after
+			from, typ = int(min(n, MaxArgs))-1, after
 			to = from + 1
 		}
 		for n := from; n < to; n++ {

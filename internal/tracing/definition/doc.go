@@ -5,6 +5,5 @@
 // kernel would log.
 //
 // It must not know registered probes, memory, or records: it asks a Kernel which
-// symbols and types there are, and nothing else; Image is the one of an image. It
-// changes nothing.
+// symbols and types there are, and nothing else. It changes nothing.
 package definition

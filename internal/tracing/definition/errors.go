@@ -2,7 +2,6 @@ package definition
 
 import (
 	"fmt"
-	"strings"
 
 	"kprobelab/errno"
 	"kprobelab/profile"
@@ -201,8 +200,8 @@ type Error struct {
 	ID ID
 	// Errno is what the write returns.
 	Errno errno.Errno
-	// Words are the definition's, for error_log.
-	Words []string
+	// Line is the definition, for error_log.
+	Line Line
 	// Column is where the caret stands, counted from 0 in the words joined by
 	// single spaces; one more than their length is possible.
 	Column int
@@ -228,13 +227,13 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() []error { return []error{e.Errno, e.Cause} }
 
 // Command is the definition as error_log prints it.
-func (e *Error) Command() string { return strings.Join(e.Words, " ") }
+func (e *Error) Command() string { return e.Line.Command() }
 
 // Refuse makes an Error whose caret stands at an offset in a word. Where the
 // word does not exist the caret stands past the end of the command.
-func Refuse(words []string, word, offset int, id ID, no errno.Errno) *Error {
-	e := &Error{ID: id, Errno: no, Words: words}
-	for i, w := range words {
+func (l Line) Refuse(word, offset int, id ID, no errno.Errno) *Error {
+	e := &Error{ID: id, Errno: no, Line: l}
+	for i, w := range l.Words {
 		if i == word {
 			e.Column += offset
 			return e

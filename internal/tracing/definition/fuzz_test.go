@@ -40,7 +40,7 @@ func FuzzParse(f *testing.F) {
 			}
 			again, err := parse(t, kernel, d.String(d.MaxActive))
 			require.NoError(t, err)
-			again.Words = d.Words
+			again.Line = d.Line
 			if d.Symbol == "" {
 				d.Offset = 0
 			}

@@ -53,7 +53,7 @@ func TestNested(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, _ := profile.Named("7.3")
-			d, err := definition.Parse([]string{"p:e", "fn", "a=" + tc.arg}, fakeKernel{}, &c.Tracing)
+			d, err := definition.Parse(definition.LineOf("p:e", "fn", "a="+tc.arg), fakeKernel{}, &c.Tracing)
 			if tc.no != 0 {
 				var e *definition.Error
 				require.ErrorAs(t, err, &e)
@@ -80,10 +80,10 @@ func TestNested(t *testing.T) {
 func TestNestedIsNew(t *testing.T) {
 	c, _ := profile.Named("7.0")
 	for _, arg := range []string{"$current", "(task_struct)file->pid", "this_cpu_ptr(%di)"} {
-		_, err := definition.Parse([]string{"p:e", "fn", "a=" + arg}, fakeKernel{}, &c.Tracing)
+		_, err := definition.Parse(definition.LineOf("p:e", "fn", "a="+arg), fakeKernel{}, &c.Tracing)
 		require.Error(t, err, arg)
 	}
-	_, err := definition.Parse([]string{"p:e", "fn", "a=+0(+0(+0(+0(+0(+0(+0(+0(+0(%di)))))))))"}, fakeKernel{}, &c.Tracing)
+	_, err := definition.Parse(definition.LineOf("p:e", "fn", "a=+0(+0(+0(+0(+0(+0(+0(+0(+0(%di)))))))))"), fakeKernel{}, &c.Tracing)
 	require.NoError(t, err)
 }
 
@@ -91,7 +91,7 @@ func TestNestedIsNew(t *testing.T) {
 func TestStarIsLogged(t *testing.T) {
 	for kernel, want := range map[string]errno.Errno{"6.6": errno.EINVAL, "6.18": errno.EINVAL, "6.12": errno.EINVAL, "7.3": errno.EOPNOTSUPP} {
 		c, _ := profile.Named(kernel)
-		_, err := definition.Parse([]string{"p:e", "fn", "$arg*"}, withoutTypes{}, &c.Tracing)
+		_, err := definition.Parse(definition.LineOf("p:e", "fn", "$arg*"), withoutTypes{}, &c.Tracing)
 		var e *definition.Error
 		require.ErrorAs(t, err, &e)
 		require.Equal(t, want, e.Errno, kernel)
@@ -110,7 +110,7 @@ func TestTooManyArgumentsAreLogged(t *testing.T) {
 	}
 	for kernel, want := range map[string]definition.ID{"6.12": definition.NotLogged, "6.18": definition.TooManyArgs, "7.3": definition.TooManyArgs} {
 		c, _ := profile.Named(kernel)
-		_, err := definition.Parse(words, fakeKernel{}, &c.Tracing)
+		_, err := definition.Parse(definition.LineOf(words...), fakeKernel{}, &c.Tracing)
 		var e *definition.Error
 		require.ErrorAs(t, err, &e)
 		require.Equal(t, errno.E2BIG, e.Errno)

@@ -33,25 +33,24 @@ type Definition struct {
 	// the place in it, Counter that of a reference counter, 0 for none.
 	File                string
 	FileOffset, Counter uint64
-	// Words are the definition's.
-	Words []string
+	// Line is what defines it.
+	Line Line
 }
 
 // DefaultGroup is the group of events that name none.
 const DefaultGroup = "kprobes"
 
 const (
-	// maxName is the room for a group's or an event's name and its NUL
-	// (MAX_EVENT_NAME_LEN).
-	maxName = 64
+	// MaxName is how long a group's or an event's name may be; with its NUL it is MAX_EVENT_NAME_LEN.
+	MaxName = 63
 	// maxMaxActive bounds a return probe's pool (KRETPROBE_MAXACTIVE_MAX).
 	maxMaxActive = 4096
 )
 
 // context is what the arguments of one definition are read in.
 type context struct {
-	c     *profile.Tracing
-	words []string
+	c    *profile.Tracing
+	line Line
 	// entry: the place is a function's entry, and the probe is no return probe.
 	// exit: it is a return probe, and its place is given by symbol.
 	entry, exit bool
@@ -68,34 +67,29 @@ type context struct {
 	noted *Error
 }
 
-// Words splits a line at white space (argv_split).
-func Words(line string) []string {
-	return strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || '\t' <= r && r <= '\r' })
-}
-
 // Parse reads a definition, in the kernel's order of checks (docs/spec 9.2).
-// words must not be changed afterwards. The error is an *Error. Its errno is
+// The error is an *Error. Its errno is
 // ENOENT for a name that no symbol has, EADDRNOTAVAIL for one that several
 // have, E2BIG for an event that is too big, ERANGE for a number that does not
 // fit, EINVAL for the rest.
-func Parse(words []string, k Kernel, c *profile.Tracing) (*Definition, error) {
-	if len(words) < 2 || words[0][0] != 'p' && words[0][0] != 'r' {
-		return nil, Refuse(words, 0, 0, NotAProbe, errno.EINVAL)
+func Parse(l Line, k Kernel, c *profile.Tracing) (*Definition, error) {
+	if len(l.Words) < 2 || !l.begins() {
+		return nil, l.Refuse(0, 0, NotAProbe, errno.EINVAL)
 	}
-	d := &Definition{Return: words[0][0] == 'r', Group: DefaultGroup, Words: words}
-	x := &context{c: c, words: words, k: k}
+	d := &Definition{Return: l.Words[0][0] == 'r', Group: DefaultGroup, Line: l}
+	x := &context{c: c, line: l, k: k}
 	name, named, err := d.head(c)
 	if err != nil {
-		return nil, located(words, 0, err)
+		return nil, l.located(0, err)
 	}
 	if err := d.place(x, k); err != nil {
-		return nil, located(words, 1, err)
+		return nil, l.located(1, err)
 	}
 	if named {
 		err = d.names(c, name)
 	}
 	if err != nil {
-		return nil, located(words, 0, err)
+		return nil, l.located(0, err)
 	}
 	if d.Event == "" {
 		d.Event = d.automatic(c)
@@ -104,10 +98,10 @@ func Parse(words []string, k Kernel, c *profile.Tracing) (*Definition, error) {
 }
 
 // located puts a refusal into its word.
-func located(words []string, word int, err error) error {
+func (l Line) located(word int, err error) error {
 	var f *fault
 	if errors.As(err, &f) {
-		return Refuse(words, word, f.offset, f.id, f.errno)
+		return l.Refuse(word, f.offset, f.id, f.errno)
 	}
 	return err
 }
@@ -123,7 +117,7 @@ func (x *context) after(err error) error {
 
 // head reads the first word: the pool's size, and where the name begins.
 func (d *Definition) head(c *profile.Tracing) (name string, named bool, err error) {
-	rest := d.Words[0][1:]
+	rest := d.Line.Words[0][1:]
 	number, name, named := strings.Cut(rest, ":")
 	if !c.MaxActive {
 		return name, named && number == "", nil
@@ -136,7 +130,7 @@ func (d *Definition) head(c *profile.Tracing) (name string, named bool, err erro
 	}
 	n, err := kstrtouint(number)
 	switch {
-	case len(number) > maxName-1 || err != nil || n == 0:
+	case len(number) > MaxName || err != nil || n == 0:
 		return "", false, bad(1, BadMaxact)
 	case n > maxMaxActive:
 		return "", false, bad(1, MaxactTooBig)
@@ -147,7 +141,7 @@ func (d *Definition) head(c *profile.Tracing) (name string, named bool, err erro
 
 // place reads the second word.
 func (d *Definition) place(x *context, k Kernel) error {
-	text := d.Words[1]
+	text := d.Line.Words[1]
 	if v, err := kstrtoull(text, 0); err == nil {
 		d.Addr = x86.Addr(v)
 		return nil
@@ -243,7 +237,7 @@ func (d *Definition) unique(x *context, k Kernel) error {
 
 // names reads [group/][event] (traceprobe_parse_event_name).
 func (d *Definition) names(c *profile.Tracing, text string) error {
-	offs := strings.IndexByte(d.Words[0], ':') + 1
+	offs := strings.IndexByte(d.Line.Words[0], ':') + 1
 	i := strings.IndexByte(text, '/')
 	if i < 0 && c.AutoNames {
 		i = strings.IndexByte(text, '.')
@@ -253,7 +247,7 @@ func (d *Definition) names(c *profile.Tracing, text string) error {
 		switch {
 		case group == "":
 			return bad(offs, NoGroupName)
-		case len(group)+1 > maxName:
+		case len(group) > MaxName:
 			return bad(offs, GroupTooLong)
 		case !isName(group, c.GroupHyphen):
 			return bad(offs, BadGroupName)
@@ -267,7 +261,7 @@ func (d *Definition) names(c *profile.Tracing, text string) error {
 		return nil
 	case text == "":
 		return bad(offs, NoEventName)
-	case len(text) > maxName || len(text) == maxName && !c.LongEventName:
+	case len(text) > MaxName+1 || len(text) == MaxName+1 && !c.LongEventName:
 		return bad(offs, EventTooLong)
 	case !isName(text, false):
 		return bad(offs, BadEventName)
@@ -302,7 +296,7 @@ func (d *Definition) automatic(c *profile.Tracing) string {
 	if d.Symbol == "" {
 		name = fmt.Sprintf("%s_0x%016x", kind, uint64(d.Addr))
 	}
-	b := []byte(name[:min(len(name), maxName-1)])
+	b := []byte(name[:min(len(name), MaxName)])
 	for i := range b {
 		if i > 0 && (b[i] == ':' || b[i] == '.' || b[i] == '*' && c.SanitizeStar) {
 			b[i] = '_'
@@ -313,22 +307,22 @@ func (d *Definition) automatic(c *profile.Tracing) string {
 
 // arguments reads the words that follow the place.
 func (x *context) arguments(d *Definition, k Kernel) error {
-	args := x.words[2:]
+	args := x.line.Words[2:]
 	if x.c.BTFArgs {
 		var err error
 		if args, err = x.expand(args); err != nil {
 			return err
 		}
 	}
-	if len(args) > maxArgs {
+	if len(args) > MaxArgs {
 		if x.c.CountArgs {
 			id := NotLogged
 			if x.c.CountArgsLogged {
 				id = TooManyArgs
 			}
-			return Refuse(x.words, 2, 0, id, errno.E2BIG)
+			return x.line.Refuse(2, 0, id, errno.E2BIG)
 		}
-		args = args[:maxArgs]
+		args = args[:MaxArgs]
 	}
 	if x.c.BTFArgs {
 		args = x.expandNames(k, args)
@@ -337,7 +331,7 @@ func (x *context) arguments(d *Definition, k Kernel) error {
 	for i, a := range args {
 		if err := p.field(d, a); err != nil {
 			// With expanded words the index is still that of the kernel's list.
-			return x.after(located(x.words, i+2, err))
+			return x.after(x.line.located(i+2, err))
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ func tracing(t testing.TB, kernel string) *profile.Tracing {
 }
 
 func parse(t testing.TB, kernel, line string) (*definition.Definition, error) {
-	return definition.Parse(definition.Words(line), fakeKernel{}, tracing(t, kernel))
+	return definition.Parse(definition.ReadLine(line), fakeKernel{}, tracing(t, kernel))
 }
 
 // answer is what a kernel says to a definition: the line that is read back, or
@@ -71,7 +71,7 @@ func TestStarWithoutBTF(t *testing.T) {
 	for refused, want := range map[bool]errno.Errno{false: errno.EINVAL, true: errno.EOPNOTSUPP} {
 		c := *tracing(t, "6.12")
 		c.StarRefused = refused
-		_, err := definition.Parse(definition.Words("r mod:modfn $arg*"), fakeKernel{}, &c)
+		_, err := definition.Parse(definition.ReadLine("r mod:modfn $arg*"), fakeKernel{}, &c)
 		require.Equal(t, want, errno.Of(err))
 	}
 }
@@ -86,7 +86,7 @@ func TestBTFLeftOut(t *testing.T) {
 		"p fn $arg*": errno.EINVAL, "p fn $arg1 $arg*": errno.EINVAL, "r fn $arg*": errno.EINVAL, "p fn $arg0": errno.EINVAL,
 		"p fn file": errno.EOPNOTSUPP, "p fn a=file->f_path": errno.EOPNOTSUPP,
 	} {
-		_, err := definition.Parse(definition.Words(line), fakeKernel{}, &c)
+		_, err := definition.Parse(definition.ReadLine(line), fakeKernel{}, &c)
 		if want == 0 {
 			require.NoError(t, err, line)
 			continue
@@ -94,7 +94,7 @@ func TestBTFLeftOut(t *testing.T) {
 		require.Equal(t, want, errno.Of(err), line)
 	}
 	// An argument without a type has none that BTF knows.
-	d, err := definition.Parse(definition.Words("p fn $arg1"), fakeKernel{}, &c)
+	d, err := definition.Parse(definition.ReadLine("p fn $arg1"), fakeKernel{}, &c)
 	require.NoError(t, err)
 	require.Equal(t, "x64", d.Args[0].Type.Name)
 }
@@ -114,7 +114,7 @@ func TestArgumentZero(t *testing.T) {
 		for zero, want := range map[bool]errno.Errno{true: c.looked, false: c.refused} {
 			rules := *tracing(t, "6.12")
 			rules.ArgZero = zero
-			_, err := definition.Parse(definition.Words(c.line), fakeKernel{}, &rules)
+			_, err := definition.Parse(definition.ReadLine(c.line), fakeKernel{}, &rules)
 			require.Equal(t, want, errno.Of(err), "%s, ArgZero %v", c.line, zero)
 		}
 	}
@@ -200,7 +200,7 @@ func TestErrorIsOneLine(t *testing.T) {
 func ExampleParse() {
 	c, _ := profile.Named("6.1")
 	for _, line := range []string{"r:my/ret fn $retval:s32", "p fn %foo"} {
-		d, err := definition.Parse(definition.Words(line), fakeKernel{}, &c.Tracing)
+		d, err := definition.Parse(definition.ReadLine(line), fakeKernel{}, &c.Tracing)
 		if err != nil {
 			fmt.Println(err)
 			continue

@@ -19,29 +19,19 @@ const pointerDigits = 16
 // where it is no regular file.
 type Files func(name string) error
 
-// IsUser reports whether a line's words define a uprobe: a file and an offset, which a digit
-// begins.
-func IsUser(words []string) bool {
-	if len(words) < 2 || words[0][0] != 'p' && words[0][0] != 'r' {
-		return false
-	}
-	i := strings.LastIndexByte(words[1], ':')
-	return i >= 0 && strings.Contains(words[1], "/") && isDigit(first(words[1][i+1:]))
-}
-
 // ParseUser reads the definition of a uprobe, in the kernel's order of checks. The error is an
 // *Error.
-func ParseUser(words []string, files Files, c *profile.Tracing) (*Definition, error) {
-	if !IsUser(words) {
-		return nil, Refuse(words, 0, 0, NotAProbe, errno.ECANCELED)
+func ParseUser(l Line, files Files, c *profile.Tracing) (*Definition, error) {
+	if !l.User() {
+		return nil, l.Refuse(0, 0, NotAProbe, errno.ECANCELED)
 	}
-	d := &Definition{Return: words[0][0] == 'r', Group: UserGroup, Words: words}
-	if err := d.userPlace(words[1], files); err != nil {
-		return nil, located(words, 1, err)
+	d := &Definition{Return: l.Words[0][0] == 'r', Group: UserGroup, Line: l}
+	if err := d.userPlace(l.Words[1], files); err != nil {
+		return nil, l.located(1, err)
 	}
-	if name, named := strings.CutPrefix(words[0][1:], ":"); named {
+	if name, named := strings.CutPrefix(l.Words[0][1:], ":"); named {
 		if err := d.names(c, name); err != nil {
-			return nil, located(words, 0, err)
+			return nil, l.located(0, err)
 		}
 	}
 	if d.Event == "" {
@@ -50,20 +40,20 @@ func ParseUser(words []string, files Files, c *profile.Tracing) (*Definition, er
 			tail = tail[:i]
 		}
 		d.Event = fmt.Sprintf("p_%s_0x%x", tail, d.FileOffset)
-		d.Event = d.Event[:min(len(d.Event), maxName-1)]
+		d.Event = d.Event[:min(len(d.Event), MaxName)]
 	}
-	args := words[2:]
-	if len(args) > maxArgs && c.CountArgs {
+	args := l.Words[2:]
+	if len(args) > MaxArgs && c.CountArgs {
 		id := NotLogged
 		if c.CountArgsLogged {
 			id = TooManyArgs
 		}
-		return nil, Refuse(words, 2, 0, id, errno.E2BIG)
+		return nil, l.Refuse(2, 0, id, errno.E2BIG)
 	}
-	p := &parser{context: &context{c: c, words: words, exit: d.Return, user: true}}
-	for i, a := range args[:min(len(args), maxArgs)] {
+	p := &parser{context: &context{c: c, line: l, exit: d.Return, user: true}}
+	for i, a := range args[:min(len(args), MaxArgs)] {
 		if err := p.field(d, a); err != nil {
-			return nil, located(words, i+2, err)
+			return nil, l.located(i+2, err)
 		}
 	}
 	return d, nil

@@ -10,6 +10,7 @@ import (
 
 	"kprobelab"
 	"kprobelab/internal/tracing/definition"
+	"kprobelab/internal/tracing/definition/ofimage"
 	"kprobelab/internal/tracing/fetch"
 	"kprobelab/kimage"
 	"kprobelab/profile"
@@ -79,7 +80,7 @@ func arguments(t *testing.T) (list []string) {
 	seen := map[string]bool{}
 	for line := range strings.Lines(string(text)) {
 		line, _, _ = strings.Cut(strings.TrimSpace(line), " -> ")
-		words := definition.Words(line)
+		words := definition.ReadLine(line).Words
 		if len(words) < 3 || line[0] == '#' || line[0] == '[' {
 			continue
 		}
@@ -97,7 +98,7 @@ func arguments(t *testing.T) (list []string) {
 func TestKernelAndUserEventsFetchAlike(t *testing.T) {
 	img, err := kimage.FromBytes("guest", kprobelab.GuestELF(), nil)
 	require.NoError(t, err)
-	kernel := &definition.Image{View: img, Profile: img.Profile(), Types: img.Types, Loaded: func(string) bool { return false }}
+	kernel := &ofimage.Kernel{View: img, Profile: img.Profile(), Types: img.Types, Loaded: func(string) bool { return false }}
 	all := arguments(t)
 	require.Greater(t, len(all), 80)
 	both := map[string]int{}
@@ -105,8 +106,8 @@ func TestKernelAndUserEventsFetchAlike(t *testing.T) {
 		c, ok := profile.Named(release)
 		require.True(t, ok)
 		for _, arg := range all {
-			ours, err := definition.Parse([]string{"p:g/e", "gcd+5", arg}, kernel, &c.Tracing)
-			theirs, userErr := definition.ParseUser([]string{"p:g/e", "/bin/prog:0x10", arg}, func(string) error { return nil }, &c.Tracing)
+			ours, err := definition.Parse(definition.LineOf("p:g/e", "gcd+5", arg), kernel, &c.Tracing)
+			theirs, userErr := definition.ParseUser(definition.LineOf("p:g/e", "/bin/prog:0x10", arg), func(string) error { return nil }, &c.Tracing)
 			if err != nil || userErr != nil {
 				continue
 			}
@@ -132,7 +133,7 @@ func TestWhatCannotBeRead(t *testing.T) {
 		"+0(+8(%r15)):string[2]": "{(fault),(fault)}", "+0x3fff(%r15):u16": "0", "+0x100000(%r15):u8[3]": "{0,0,0}", "$comm": `"task"`,
 		"%ax:b4@4/32": "5", "%di:char": "'p'", "%sp:x64": "0x400100",
 	} {
-		d, err := definition.ParseUser([]string{"p:g/e", "/bin/prog:0x10", "x=" + arg}, func(string) error { return nil }, &c.Tracing)
+		d, err := definition.ParseUser(definition.LineOf("p:g/e", "/bin/prog:0x10", "x="+arg), func(string) error { return nil }, &c.Tracing)
 		require.NoError(t, err, arg)
 		require.True(t, strings.HasPrefix(fetched(d, newMemory()), " x="+want), "%s: %s", arg, fetched(d, newMemory()))
 	}
@@ -141,7 +142,7 @@ func TestWhatCannotBeRead(t *testing.T) {
 // A text that does not fit makes no record, and its field stays a fault.
 func TestTextThatDoesNotFit(t *testing.T) {
 	c, _ := profile.Named("6.1")
-	d, err := definition.ParseUser(definition.Words("p:g/e /bin/prog:0x10 +16(%r15):string"), func(string) error { return nil }, &c.Tracing)
+	d, err := definition.ParseUser(definition.ReadLine("p:g/e /bin/prog:0x10 +16(%r15):string"), func(string) error { return nil }, &c.Tracing)
 	require.NoError(t, err)
 	m := newMemory()
 	for room, fits := range map[int]bool{d.Size: false, d.Size + 10: false, d.Size + 4096: true} {

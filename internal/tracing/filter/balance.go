@@ -1,6 +1,9 @@
 package filter
 
-import "kprobelab/errno"
+import (
+	"kprobelab/errno"
+	"kprobelab/internal/tracing/word"
+)
 
 // balance is the first look at the text: parentheses and quotes
 // (calc_stack). It says how many terms there seem to be.
@@ -11,7 +14,7 @@ func (p *parser) balance() (int, error) {
 	for i := 0; i < len(p.text); i++ {
 		c := p.text[i]
 		switch {
-		case isSpace(c):
+		case word.IsSpace(c):
 			continue
 		case quote != 0:
 			if c == quote {
@@ -73,11 +76,7 @@ func (p *parser) badOpen() int {
 	return 0
 }
 
-// isSpace and isAlnum are the kernel's, which reads Latin-1.
-func isSpace(c byte) bool {
-	return c == ' ' || '\t' <= c && c <= '\r' || c == 0xa0
-}
-
+// isAlnum is the kernel's, which reads Latin-1.
 func isAlnum(c byte) bool {
 	return isDigit(c) || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' ||
 		c >= 0xc0 && c != 0xd7 && c != 0xf7

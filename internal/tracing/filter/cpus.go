@@ -6,6 +6,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/internal/tracing/event"
+	"kprobelab/internal/tracing/word"
 )
 
 // cpusWord begins a list of CPUs as a value: CPUS{0,2-3} (6.6 and later).
@@ -99,7 +100,7 @@ func (p *cpusPredicate) match(rec []byte, c Current) bool {
 func cpuList(text string, cpus int) (cpuSet, bool) {
 	set := make(cpuSet, cpus)
 	text, _, _ = strings.Cut(text, "\n")
-	for region := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r < 0x80 && isSpace(byte(r)) }) {
+	for _, region := range word.SplitAt(text, func(c byte) bool { return c == ',' || word.IsSpace(c) }) {
 		if !set.add(region) {
 			return nil, false
 		}

@@ -1,10 +1,9 @@
 package filter
 
 import (
-	"strings"
-
 	"kprobelab/errno"
 	"kprobelab/internal/tracing/event"
+	"kprobelab/internal/tracing/word"
 )
 
 // functionValue reads what FIELD.function is compared with: a symbol, up to the next
@@ -49,8 +48,7 @@ func (p *parser) address() (uint64, error) {
 		}
 		return v, nil
 	}
-	n := strings.IndexFunc(p.text[start:]+" ", func(r rune) bool { return r < 0x80 && isSpace(byte(r)) })
-	p.i = min(start+n, len(p.text))
+	p.i = start + word.Index(p.text[start:])
 	if p.rules.Lookup != nil {
 		if at, ok := p.rules.Lookup(p.text[start:p.i]); ok {
 			return at, nil

@@ -5,6 +5,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/internal/tracing/event"
+	"kprobelab/internal/tracing/word"
 )
 
 // parser goes through a text once, left to right.
@@ -31,7 +32,7 @@ func (p *parser) at(i int) byte {
 }
 
 func (p *parser) spaces() {
-	for isSpace(p.at(p.i)) {
+	for word.IsSpace(p.at(p.i)) {
 		p.i++
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kprobelab/errno"
+	"kprobelab/internal/tracing/word"
 )
 
 // command is a trigger file's command, taken apart.
@@ -40,9 +41,9 @@ const blank = " \t"
 
 // parse takes a command apart (trigger_process_regex and what it calls).
 func parse(text string) (command, error) {
-	text = strings.TrimFunc(text, isSpace)
+	text = word.Trim(text)
 	name, rest, _ := cutAny(text, ":"+blank)
-	rest = strings.TrimLeftFunc(rest, isSpace)
+	rest = word.TrimLeft(rest)
 	c := command{name: strings.TrimPrefix(name, "!"), remove: strings.HasPrefix(name, "!")}
 	switch known, ok := commands[c.name]; {
 	case !ok:
@@ -52,8 +53,6 @@ func parse(text string) (command, error) {
 	}
 	return c, c.parseCount(rest)
 }
-
-func isSpace(r rune) bool { return r == ' ' || '\t' <= r && r <= '\r' }
 
 // cutAny cuts at the first of several bytes, as strsep does.
 func cutAny(s, at string) (before, after string, found bool) {
@@ -73,14 +72,14 @@ func (c *command) parseCount(rest string) error {
 	c.counted = true
 	var after string
 	c.number, after, _ = cutAny(rest, blank)
-	c.filter = strings.TrimLeftFunc(after, isSpace)
+	c.filter = word.TrimLeft(after)
 	return nil
 }
 
 // parseTarget reads "GROUP:EVENT[:COUNT] [if FILTER]".
 func (c *command) parseTarget(rest string) error {
 	target, after, _ := cutAny(rest, blank)
-	c.filter = strings.TrimLeftFunc(after, isSpace)
+	c.filter = word.TrimLeft(after)
 	var ok bool
 	if c.group, target, ok = strings.Cut(target, ":"); !ok {
 		return fmt.Errorf("%s needs GROUP:EVENT: %w", c.name, errno.EINVAL)

@@ -19,6 +19,7 @@ import (
 
 	"kprobelab/internal/perfprobe"
 	"kprobelab/internal/source"
+	"kprobelab/internal/tracing/definition"
 )
 
 func main() {
@@ -139,7 +140,7 @@ type comparison struct {
 
 // ours is what is written here.
 func (c *comparison) ours(probe string, asPerf bool) (string, error) {
-	p, err := perfprobe.Parse(probe)
+	p, err := perfprobe.Parse(definition.ReadLine(probe))
 	if err != nil {
 		return "", err
 	}
@@ -150,7 +151,7 @@ func (c *comparison) ours(probe string, asPerf bool) (string, error) {
 	}
 	s := ""
 	for _, d := range list {
-		s += d.Text() + "\n"
+		s += d.Line().Text + "\n"
 	}
 	return s, nil
 }

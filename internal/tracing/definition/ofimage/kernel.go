@@ -1,16 +1,20 @@
-package definition
+// Package ofimage answers what definitions of kprobe_events ask of a kernel, by an image's symbols and BTF.
+//
+// It must not know what a definition says.
+package ofimage
 
 import (
 	"strings"
 
 	"kprobelab/errno"
+	"kprobelab/internal/tracing/definition"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/profile"
 )
 
-// Image is an image as definitions see it: its symbols and types.
-type Image struct {
+// Kernel is an image as definitions see it: its symbols and types.
+type Kernel struct {
 	View    probepoint.Names
 	Profile *profile.Config
 	// Types gives what BTF tells, when it is asked for; nil where there is none.
@@ -19,10 +23,10 @@ type Image struct {
 	Loaded func(module string) bool
 }
 
-var _ Kernel = (*Image)(nil)
+var _ definition.Kernel = (*Kernel)(nil)
 
 // Entry is kprobe_on_func_entry.
-func (k *Image) Entry(symbol string, offset int64) error {
+func (k *Kernel) Entry(symbol string, offset int64) error {
 	pt, err := probepoint.Resolve(k.View, probepoint.Request{Symbol: symbol, Offset: uint32(offset)}, k.Profile)
 	known := err == nil && pt.Symbol.Name != ""
 	switch {
@@ -39,7 +43,7 @@ func (k *Image) Entry(symbol string, offset int64) error {
 }
 
 // Count is number_of_same_symbols.
-func (k *Image) Count(symbol string) (int, bool) {
+func (k *Kernel) Count(symbol string) (int, bool) {
 	if module, _, in := strings.Cut(symbol, ":"); in && !k.Loaded(module) {
 		return 0, false
 	}
@@ -48,28 +52,28 @@ func (k *Image) Count(symbol string) (int, bool) {
 
 // Proto is the prototype that BTF has. It is looked for by the whole name, so
 // that of "module:name" is never found.
-func (k *Image) Proto(symbol string) (Proto, bool) {
+func (k *Kernel) Proto(symbol string) (definition.Proto, bool) {
 	if k.Types == nil {
-		return Proto{}, false
+		return definition.Proto{}, false
 	}
 	btf := k.Types()
 	p, ok := btf.Proto(symbol)
 	types, ret, known := btf.ProtoTypes(symbol)
 	if !ok || !known {
-		return Proto{}, false
+		return definition.Proto{}, false
 	}
-	var out Proto
+	var out definition.Proto
 	if p.Ret.Size > 0 {
 		out.Ret = ctype{ret}
 	}
 	for i, a := range p.Params {
-		out.Params = append(out.Params, Param{Name: a.Name, Type: ctype{types[i]}})
+		out.Params = append(out.Params, definition.Param{Name: a.Name, Type: ctype{types[i]}})
 	}
 	return out, true
 }
 
 // Struct is a structure that BTF has.
-func (k *Image) Struct(name string) (CType, bool) {
+func (k *Kernel) Struct(name string) (definition.CType, bool) {
 	if k.Types == nil {
 		return nil, false
 	}
@@ -78,7 +82,7 @@ func (k *Image) Struct(name string) (CType, bool) {
 }
 
 // TypeByID is a type by its number in BTF.
-func (k *Image) TypeByID(id int) (CType, bool) {
+func (k *Kernel) TypeByID(id int) (definition.CType, bool) {
 	if k.Types == nil {
 		return nil, false
 	}
@@ -89,17 +93,17 @@ func (k *Image) TypeByID(id int) (CType, bool) {
 // ctype is an image's type as definitions want it.
 type ctype struct{ kimage.Type }
 
-func (c ctype) Target() (CType, bool) {
+func (c ctype) Target() (definition.CType, bool) {
 	t, ok := c.Type.Target()
 	return ctype{t}, ok
 }
 
-func (c ctype) Elem() (CType, bool) {
+func (c ctype) Elem() (definition.CType, bool) {
 	t, ok := c.Type.Elem()
 	return ctype{t}, ok
 }
 
-func (c ctype) Member(name string) (Member, bool) {
+func (c ctype) Member(name string) (definition.Member, bool) {
 	m, ok := c.Type.Member(name)
-	return Member{Type: ctype{m.Type}, Offset: m.Offset, Bits: m.Bits}, ok
+	return definition.Member{Type: ctype{m.Type}, Offset: m.Offset, Bits: m.Bits}, ok
 }

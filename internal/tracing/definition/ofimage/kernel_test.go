@@ -1,4 +1,4 @@
-package definition_test
+package ofimage_test
 
 import (
 	"testing"
@@ -7,14 +7,14 @@ import (
 
 	"kprobelab"
 	"kprobelab/errno"
-	"kprobelab/internal/tracing/definition"
+	"kprobelab/internal/tracing/definition/ofimage"
 	"kprobelab/kimage"
 )
 
-func guest(t *testing.T) *definition.Image {
+func guest(t *testing.T) *ofimage.Kernel {
 	img, err := kimage.FromBytes("guest", kprobelab.GuestELF(), nil)
 	require.NoError(t, err)
-	return &definition.Image{View: img, Profile: img.Profile(), Types: img.Types, Loaded: func(string) bool { return false }}
+	return &ofimage.Kernel{View: img, Profile: img.Profile(), Types: img.Types, Loaded: func(string) bool { return false }}
 }
 
 func TestEntry(t *testing.T) {
