@@ -104,7 +104,7 @@ tests_race() {
 	packages=$(go list -f '{{.Dir}}' ./... | while read -r dir; do
 		if grep -qE "$started" "$dir"/*.go; then echo "$dir"; fi
 	done)
-	guests='^Test(ScriptsOn(Dumps|RealKernels)|Slide.*|Drawn.*|AliasesOnBootedKernels|PlacesMeanTheSame.*)$'
+	guests='^Test(EveryAddressIsAnsweredAlike|ScriptsOn(Dumps|RealKernels)|Slide.*|Drawn.*|AliasesOnBootedKernels|PlacesMeanTheSame.*)$'
 	guests="$guests|^TestScripts\$/^(bench|bench_against|bpftrace|events|exec|explain|hazards|json|optimized|perfetto|probe|run|sample|stap|steps|uprobe|watch)\$"
 	# shellcheck disable=SC2086
 	tests -race -short -timeout 30m -skip "$guests" $packages
