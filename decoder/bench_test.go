@@ -57,8 +57,8 @@ func kernelText(b *testing.B) [][]byte {
 	return windows
 }
 
-// zydisMinimal is how long Zydis takes for a window in minimal mode, by the
-// program that make deps-test builds; 0 where it is not there.
+// zydisMinimal returns the nanoseconds that Zydis takes for a window in minimal mode, by the
+// program that make deps-test builds; 0 if that program is absent.
 func zydisMinimal(b *testing.B, windows [][]byte) float64 {
 	b.Helper()
 	cmd := exec.Command("../.cache/decoders/bin/zydis", "speed", "5")
@@ -73,13 +73,12 @@ func zydisMinimal(b *testing.B, windows [][]byte) float64 {
 	return ns
 }
 
-// piece is how many windows are timed at a time.
+// piece is the number of windows that are timed at a time.
 const piece = 10_000
 
-// BenchmarkKernelText has the whole text of Debian's 6.1 kernel, without the
-// int3 padding, as Zydis in minimal mode, x86asm and our two views decode it
-// in one run; ns/insn is of the best pass over each
-// piece, so that what else the machine does counts little.
+// BenchmarkKernelText decodes the whole text of Debian's 6.1 kernel, without the int3 padding: by
+// Zydis in minimal mode, x86asm and our two views, in one run. ns/insn is of the best pass over
+// each piece, so that other load on the machine counts little.
 func BenchmarkKernelText(b *testing.B) {
 	windows := kernelText(b)
 	b.Run("zydis-minimal", func(b *testing.B) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Class is what an instruction does to control flow.
+// Class is the effect of an instruction on control flow.
 type Class uint8
 
 // The classes.

@@ -11,7 +11,7 @@ func (g *gnuText) segmentName() {
 	}
 }
 
-// stringMemory is what a string instruction reads or writes.
+// stringMemory writes the memory operand of a string instruction.
 func (g *gnuText) stringMemory(head, register string) {
 	g.out = append(g.out, head...)
 	size := byte('r')
@@ -102,7 +102,7 @@ func (g *gnuText) vsibHigh() byte {
 	return 0
 }
 
-// scaleOf is what a short displacement of EVEX counts in.
+// scaleOf returns the unit in bytes of a short EVEX displacement.
 func (g *gnuText) scaleOf(o *operand) int {
 	if g.b && o.element != 0 {
 		return int(o.element)

@@ -23,8 +23,8 @@ type Inst struct {
 	// VexLen is the length of a VEX, EVEX or XOP prefix, 2 to 4, which stands
 	// at PrefixLen; 0 for none.
 	VexLen uint8
-	// OpcodeOff is where the opcode with its escapes is, OpcodeLen its length.
-	// 3DNow!'s last byte is not among these.
+	// OpcodeOff is the offset of the opcode with its escapes, OpcodeLen its length. 3DNow!'s last
+	// byte is not included.
 	OpcodeOff, OpcodeLen uint8
 
 	HasModRM, HasSIB bool

@@ -1,7 +1,7 @@
 package decoder
 
-// vexFields are what VEX, EVEX and XOP hold besides the opcode's map. The
-// prefixes store some bits of register numbers inverted; here they are not.
+// vexFields are the fields of VEX, EVEX and XOP other than the opcode's map. The prefixes store
+// some bits of register numbers inverted; here they are not.
 type vexFields struct {
 	pp, l, w byte
 	// reg, rm and index bits 3 and 4 of the register numbers.

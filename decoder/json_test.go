@@ -15,7 +15,7 @@ import (
 	"kprobelab/x86"
 )
 
-// decodedJSON is what AppendJSON makes, as encoding/json has it.
+// decodedJSON is the object of AppendJSON, as encoding/json reads it.
 type decodedJSON struct {
 	Addr         string  `json:"addr"`
 	Bytes        string  `json:"bytes"`

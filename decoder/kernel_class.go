@@ -58,15 +58,14 @@ func (k *Kernel) IsIndirectJump() bool {
 	return k.Opcode[0] == 0xFF && k.Reg()&6 == 4 || k.Opcode[0] == 0xEA
 }
 
-// Target is where a relative branch at that address leads: the end of the
-// instruction plus its immediate.
+// Target returns the destination of a relative branch at that address: the end of the instruction
+// plus its immediate.
 func (k *Kernel) Target(at x86.Addr) x86.Addr {
 	return at.Add(int64(k.Length) + k.Imm)
 }
 
-// Class is what kprobes takes the instruction for by its opcode bytes. Its rules do not
-// tell system calls, far branches and far returns from plain instructions: they are
-// ClassNone.
+// Class returns the class that kprobes derives from the opcode bytes. Its rules do not distinguish
+// system calls, far branches and far returns from plain instructions: they are ClassNone.
 func (k *Kernel) Class() Class {
 	switch k.kind() {
 	case KindCall:

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// attr is what the kernel's tables know of one opcode.
+// attr is the set of attributes that the kernel's tables give an opcode.
 type attr uint32
 
 const (

@@ -91,7 +91,7 @@ func compareListing(t *testing.T, text string, d *profile.Decoder) int {
 	return n
 }
 
-// compareLengths is what is wrong with either view of the instruction.
+// compareLengths describes the error in either view of the instruction; "" if both are right.
 func compareLengths(b []byte, d *profile.Decoder) string {
 	var window [MaxInsnSize]byte
 	for i := copy(window[:], b); i < len(window); i++ {

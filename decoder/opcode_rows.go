@@ -28,7 +28,7 @@ type row struct {
 	line     int
 }
 
-// form is what the decoder has to know of a row.
+// form is the part of a row that the decoder uses.
 type form struct {
 	flags formFlags
 	imm   immKind
@@ -36,7 +36,7 @@ type form struct {
 	row   uint16
 }
 
-// formFlags are what an encoding takes and what it forbids.
+// formFlags are the properties of an encoding: its operands, and the prefixes that it allows.
 type formFlags uint32
 
 const (

@@ -6,24 +6,24 @@ import (
 	"kprobelab/x86"
 )
 
-// Reading is what the rules of jump optimization and of instruction boundaries
-// need to know of an instruction. The zero Reading says that there is none.
+// Reading describes an instruction for the rules of jump optimization and of instruction
+// boundaries. The zero Reading means that there is no instruction.
 type Reading struct {
 	// Length in bytes, 0 for no instruction.
 	Length int
 	Kind   Kind
-	// Target is where a KindCall or a KindJump leads; else 0.
+	// Target is the destination of a KindCall or a KindJump; else 0.
 	Target x86.Addr
 }
 
-// Kind is what an instruction is to the rules.
+// Kind classifies an instruction for the rules.
 type Kind uint8
 
 // The kinds.
 const (
 	// KindNone is no instruction.
 	KindNone Kind = iota
-	// KindPlain is what no rule asks about.
+	// KindPlain is an instruction that no rule treats specially.
 	KindPlain
 	// KindCall is a near relative call, KindIndirectCall one through a register
 	// or memory.

@@ -47,14 +47,14 @@ func (b *Both) Read(code []byte, at x86.Addr) Reading {
 	return first
 }
 
-// Readers are the two.
+// Readers returns the two readers.
 func (b *Both) Readers() (first, second Reader) { return b.first, b.second }
 
-// Compared is how many readings were compared. An instruction that is read
-// again counts again.
+// Compared returns the number of readings that were compared. An instruction that is read again
+// counts again.
 func (b *Both) Compared() int64 { return b.compared.Load() }
 
-// Differences are where the two differ, by ascending address.
+// Differences returns the readings in which the two differ, by ascending address.
 func (b *Both) Differences() []Difference {
 	b.mu.Lock()
 	defer b.mu.Unlock()

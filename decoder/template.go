@@ -42,10 +42,10 @@ type template struct {
 
 // operand is one operand of a template.
 type operand struct {
-	// source is where the operand comes from, a letter of GERMHOLIJA%DSXF: ModRM.reg, ModRM.rm as
-	// register or memory, as register, as memory; vvvv; the opcode's low bits; the immediate's
-	// high bits; an immediate; a branch's target; an absolute address; a register with a
-	// number; the memory of string instructions; the rounding.
+	// source is the place of the operand, a letter of GERMHOLIJA%DSXF: ModRM.reg, ModRM.rm as
+	// register or memory, as register, as memory; vvvv; the opcode's low bits; the immediate's high
+	// bits; an immediate; a branch's target; an absolute address; a register with a number; the
+	// memory of string instructions; the rounding.
 	source byte
 	kind   byte // of the register's class or the immediate, see template.go
 	star   bool

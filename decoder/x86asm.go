@@ -4,7 +4,7 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// Fault is what is wrong with x86asm's answer for a row of opcodes/.
+// Fault classifies the error in x86asm's answer for a row of opcodes/.
 type Fault uint8
 
 // The faults. The file writes them as these names, none as "-".

@@ -41,7 +41,7 @@ func TestOverrides(t *testing.T) {
 	require.Greater(t, len(Overrides()), 500)
 }
 
-// faultIn is what is wrong with x86asm's lengths and names of the samples.
+// faultIn classifies the errors in x86asm's lengths and names of the samples.
 func faultIn(samples [][]byte) Fault {
 	refused, wrong, named := 0, 0, 0
 	for _, b := range samples {

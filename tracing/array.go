@@ -87,7 +87,7 @@ type eventFile struct {
 	wasEnabled   bool
 
 	filter *filter.Filter
-	// filterError is what the filter file reads after a filter was refused.
+	// filterError is the content of the file filter after a filter was refused.
 	filterError string
 	triggers    trigger.List
 }
@@ -143,7 +143,7 @@ func (f *eventFile) stop() {
 	}
 }
 
-// state is what the file enable reads, without the newline.
+// state returns the content of the file enable, without the newline.
 func (f *eventFile) state() string {
 	s := "0"
 	if f.on() {

@@ -19,8 +19,8 @@ const (
 	clockTSC     = "x86-tsc"
 )
 
-// clocks are what trace_clock names, in the kernel's order (trace_clocks[]).
-// There is one virtual clock, which all of them read, but for counter.
+// clocks returns the names of trace_clock, in the kernel's order (trace_clocks[]). All of them read
+// the one virtual clock, except counter.
 func (t *Tracing) clocks() []string {
 	list := []string{clockLocal, "global", clockCounter, clockUptime, "perf", "mono", "mono_raw"}
 	if t.c.BootClock {

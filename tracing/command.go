@@ -11,13 +11,13 @@ import (
 	"kprobelab/internal/tracing/definition"
 )
 
-// writeChunk is how much of a write the kernel reads at a time (WRITE_BUFSIZE),
-// with the NUL that it appends.
+// writeChunk is the size in bytes of the kernel's buffer for a write, with the NUL that it appends
+// (WRITE_BUFSIZE).
 const writeChunk = 4096
 
 // runCommands runs a write's lines one by one, up to the first that fails
-// (trace_parse_run_command). Those before it stay done. A line has to be in one
-// write: nothing is kept for the next.
+// (trace_parse_run_command). Earlier lines keep their effect. A line has to be in one write:
+// nothing is kept for the next.
 func (t *Tracing) runCommands(b []byte, run func(line string) error) (int, error) {
 	for done := 0; done < len(b); {
 		chunk := b[done:]

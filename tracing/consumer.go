@@ -18,23 +18,23 @@ func NonBlocking(ctx context.Context) context.Context {
 // IsNonBlocking reports whether NonBlocking made the context.
 func IsNonBlocking(ctx context.Context) bool { return ctx.Value(nonBlocking{}) != nil }
 
-// consumer is what trace_pipe and trace_pipe_raw have in common: a handle that
-// takes data out of a buffer, and waits where there is none.
+// consumer is the common part of trace_pipe and trace_pipe_raw: a handle that takes data out of a
+// buffer, and waits while the buffer has none.
 type consumer struct {
 	a *traceArray
-	// cpu is whose data, ring.AllCPUs for all.
+	// cpu is the CPU whose data is read, ring.AllCPUs for all.
 	cpu    int
 	closed chan struct{}
 	once   sync.Once
-	// wait is false for a reader that does not wait: it sees the end.
+	// wait is false for a reader that does not wait: such a reader gets an end of file.
 	wait bool
-	// read takes what is there, as far as b goes; ended says that a reader
-	// need not wait for more.
+	// read takes the available data, up to the length of b; ended reports that a reader need not
+	// wait for more.
 	read  func(b []byte) int
 	ended func() bool
 }
 
-// newConsumer opens it, without read and ended. The tracing's mu must be held.
+// newConsumer opens a handle; the caller sets read and ended. The tracing's mu must be held.
 func newConsumer(a *traceArray, cpu int) *consumer {
 	a.pipes++
 	return &consumer{a: a, cpu: cpu, closed: make(chan struct{}), wait: true}

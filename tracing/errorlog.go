@@ -12,13 +12,13 @@ import (
 // errorLog is the file error_log: the last refusals, oldest first (docs/spec 9.8).
 type errorLog struct{ entries []string }
 
-// maxErrors is how many are kept (TRACING_LOG_ERRS_MAX).
+// maxErrors is the number of refusals that are kept (TRACING_LOG_ERRS_MAX).
 const maxErrors = 8
 
 const commandPrefix = "  Command: "
 
-// logError appends what the kernel says of a refusal, if it says anything. who is the part of the kernel
-// that refuses.
+// logError appends the kernel's message about a refusal, if it has one. who is the part of the
+// kernel that refuses.
 func (t *Tracing) logError(l *errorLog, who string, err error) {
 	var e *definition.Error
 	var f *filter.Error

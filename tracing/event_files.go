@@ -81,7 +81,7 @@ func (f *eventFile) nodes() []*node {
 	}
 }
 
-// mixed is what the file enable of a group reads: 0, 1, or X for both.
+// mixed returns the content of the file enable of a group: 0, 1, or X for both.
 func mixed(files []*eventFile) string {
 	var off, on bool
 	for _, f := range files {

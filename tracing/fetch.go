@@ -12,12 +12,12 @@ func itoa(n int) string { return strconv.Itoa(n) }
 
 func putWord(b []byte, v uint64) { binary.LittleEndian.PutUint64(b, v) }
 
-// source is what the programs of a hit's arguments read.
+// source is the guest, as the fetch programs of a hit's arguments read it.
 type source struct{ *Tracing }
 
 var _ fetch.Source = source{}
 
-// PerCPU is the CPU's GS base.
+// PerCPU returns the CPU's GS base.
 func (s source) PerCPU() uint64 { return uint64(s.m.GSBase(s.m.CPU())) }
 
 // Current is the address of the task_struct that the CPU's variable has, 0 where

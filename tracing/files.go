@@ -135,8 +135,8 @@ func (a *traceArray) clear() error {
 	return nil
 }
 
-// onText is what tracing_on reads. To 6.1 it is off, too, while a reader stops
-// the trace.
+// onText returns the content of tracing_on. Up to 6.1 it is also off while a reader stops the
+// trace.
 func (a *traceArray) onText() bool {
 	if a.t.c.BTFArgs {
 		return a.on

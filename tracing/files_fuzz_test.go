@@ -18,7 +18,7 @@ var writable = []string{
 	"debug/kprobes-optimization", "stack_max_size", "instances/i/trace_options", "instances/i/events/kprobes/e/filter",
 }
 
-// settings are what those files read, and the text of the event's filter.
+// settings returns the contents of those files, and the text of the event's filter.
 func (g *guest) settings() map[string]string {
 	m := map[string]string{}
 	for _, f := range writable {

@@ -20,7 +20,7 @@ const (
 	headRet   = event.CommonSize + 16
 )
 
-// headSize is where a record's arguments begin, in bytes.
+// headSize returns the offset of a record's arguments, in bytes.
 func headSize(isReturn bool) int {
 	if isReturn {
 		return headRet
@@ -28,7 +28,7 @@ func headSize(isReturn bool) int {
 	return headEntry
 }
 
-// formatOf is the format of the events that a definition makes.
+// formatOf returns the format of the events of a definition.
 func (t *Tracing) formatOf(d *definition.Definition, id int) *event.Format {
 	f := &event.Format{
 		Name: d.Event, Group: d.Group, ID: id, Common: event.Common(), Print: printFormat(d),
@@ -72,7 +72,7 @@ func address(name string, off int) event.Field {
 	return event.Field{Name: name, Type: "unsigned long", Offset: off, Size: 8}
 }
 
-// printFormat is what follows "print fmt: " (docs/spec 9.11).
+// printFormat returns the text after "print fmt: " (docs/spec 9.11).
 func printFormat(d *definition.Definition) string {
 	var text, args strings.Builder
 	text.WriteString(`"(%lx)`)

@@ -29,7 +29,7 @@ const (
 	tracerFunction = "function"
 )
 
-// allFunctions is what a filter reads that lets all functions through.
+// allFunctions is the content of a filter file that admits all functions.
 const allFunctions = "#### all functions enabled ####\n"
 
 // traceable is a function that the function tracer can be called in.
@@ -230,7 +230,7 @@ func (a *traceArray) functionCall(site x86.Addr, rec []byte) {
 	}
 }
 
-// functionText is what such a record prints.
+// functionText prints a record of a function call.
 func (a *traceArray) functionText(b *strings.Builder, rec []byte) {
 	b.WriteString(a.place(binary.LittleEndian.Uint64(rec[offIP:]), a.options.symOffset))
 	if !a.options.noParent {

@@ -63,7 +63,7 @@ func (g *guest) call(name string, args ...any) uint64 {
 	return v
 }
 
-// lines are those of trace, without its head.
+// lines returns the lines of trace, without its head.
 func (g *guest) lines() []string {
 	var list []string
 	for line := range strings.Lines(g.read("trace")) {
@@ -74,7 +74,7 @@ func (g *guest) lines() []string {
 	return list
 }
 
-// values is what the only line of trace has after the probed place.
+// values returns the text after the probed place in the only line of trace.
 func (g *guest) values() string {
 	list := g.lines()
 	require.Len(g, list, 1)

@@ -28,7 +28,7 @@ func (tp *probe) returned(i *kprobes.Instance, regs *x86.PtRegs) int {
 	return 0
 }
 
-// way is how a handler is reached: it decides what the flags of a record say.
+// way is the mechanism that called a handler. It decides the flags of a record.
 type way int
 
 const (

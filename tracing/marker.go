@@ -61,8 +61,7 @@ func (a *traceArray) puts(who byte, head []byte, text string) {
 	a.ring.Write(a.t.m.CPU(), a.now(), append(append(rec, text...), 0))
 }
 
-// markText is what such a record prints: the text up to a NUL, with its own
-// newline.
+// markText prints a record of trace_marker: the text up to a NUL, with its own newline.
 func markText(b *strings.Builder, rec []byte) {
 	who := "tracing_mark_write"
 	if rec[offMarkIP] == snapshotMark {

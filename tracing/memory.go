@@ -6,12 +6,12 @@ import (
 	"kprobelab/internal/tracing/ring"
 )
 
-// memory is what trace buffers, snapshots, events and texts that are being read
-// may take. The kernel stops where its memory ends; this program is a guest on
-// its host. The Tracing's mu protects it.
+// memory bounds the trace buffers, snapshots, events and texts that are being read, in bytes. The
+// kernel stops only at the end of its memory; this program is a guest on its host. The Tracing's mu
+// protects it.
 type memory struct{ left int }
 
-// DefaultMemory is the most that all of it may take unless told otherwise, in bytes.
+// DefaultMemory is the default of Options.Memory, in bytes.
 const DefaultMemory = bounded.TracingMemory
 
 // What a probe takes with its definition, and an event's file in a trace array:
@@ -32,7 +32,7 @@ func (m *memory) take(bytes int) error {
 
 func (m *memory) give(bytes int) { m.left += bytes }
 
-// ringMemory is what a buffer takes now.
+// ringMemory returns the current size of a buffer in memory, in bytes.
 func ringMemory(r *ring.Buffer) int {
 	total := 0
 	for cpu := range r.CPUs() {

@@ -66,7 +66,7 @@ func (a *traceArray) line(b *strings.Builder, r *ring.Record) {
 	}
 }
 
-// context is who, where and when (trace_print_context).
+// context prints the task, the CPU, the flags and the time (trace_print_context).
 func (a *traceArray) context(b *strings.Builder, r *ring.Record) {
 	t := a.t
 	pid := int(int32(binary.LittleEndian.Uint32(r.Data[event.OffPID:])))
@@ -82,7 +82,7 @@ func (a *traceArray) context(b *strings.Builder, r *ring.Record) {
 	fmt.Fprintf(b, " %5d.%06d: ", us/1e6, us%1e6)
 }
 
-// eventText is what the event prints of its record.
+// eventText prints a record in the format of its event.
 func (a *traceArray) eventText(b *strings.Builder, rec []byte) {
 	t := a.t
 	id := int(binary.LittleEndian.Uint16(rec))

@@ -196,7 +196,7 @@ func (e *probeEvent) disableProbes() {
 	}
 }
 
-// missed is what kprobe_profile counts as misses.
+// missed returns the number of misses in kprobe_profile.
 func (tp *probe) missed() uint64 {
 	switch {
 	case tp.kp == nil:

@@ -50,8 +50,8 @@ func (t *Tracing) isTrampoline(addr uint64) bool {
 	return addr != 0 && addr == uint64(t.k.Trampoline())
 }
 
-// replacedReturns is what tells an unwinder the address that a return probe replaced,
-// where unwinders ask.
+// replacedReturns returns a function that maps an unwinder's return address to the address that a
+// return probe replaced, if the kernel's unwinders do so.
 func (t *Tracing) replacedReturns() func(addr, at uint64) uint64 {
 	cursor := kprobes.Cursor{}
 	return func(addr, at uint64) uint64 {
@@ -83,7 +83,7 @@ func (a *traceArray) writeStack(regs *x86.PtRegs, w way, own bool) {
 	a.ring.Write(a.t.m.CPU(), a.now(), rec)
 }
 
-// stackText is what such a record prints, without the newline at its end.
+// stackText prints a record of a stack, without the newline at its end.
 func (a *traceArray) stackText(b *strings.Builder, rec []byte) {
 	b.WriteString("<stack trace>")
 	for n, at := binary.LittleEndian.Uint32(rec[offEntries:]), offCallers; n > 0 && at+8 <= len(rec); n, at = n-1, at+8 {

@@ -60,7 +60,7 @@ func (c *comms) text() string {
 	return b.String()
 }
 
-// name is how trace prints a task.
+// name returns a task's name in the file trace.
 func (c *comms) name(pid int) string {
 	if pid == 0 {
 		return "<idle>"

@@ -10,11 +10,11 @@ import (
 	"kprobelab/internal/tracing/ring"
 )
 
-// traceText is what the file trace reads: all records in the buffer of a CPU,
-// or of all. They stay there. The head counts the records of all CPUs.
+// traceText returns the content of the file trace: all records in the buffer of a CPU, or of all
+// CPUs. The records stay in the buffer. The head counts the records of all CPUs.
 func (a *traceArray) traceText(cpu int) string { return a.bufferText(a.ring, cpu) }
 
-// bufferText is the same of any buffer: the snapshot is read so, too.
+// bufferText returns the same text of any buffer; the snapshot is read by it, too.
 func (a *traceArray) bufferText(r *ring.Buffer, cpu int) string {
 	var b strings.Builder
 	a.traceHead(&b, r)

@@ -15,11 +15,10 @@ import (
 	"kprobelab/x86"
 )
 
-// Machine is what tracing needs of the machine that is traced; a
-// kprobes.Machine has it all.
+// Machine is the traced machine. A kprobes.Machine has all its methods.
 type Machine interface {
-	// NumCPU is the number of CPUs, CPU that of the one that runs now, Task
-	// the number of the task that runs now.
+	// NumCPU is the number of CPUs, CPU the number of the CPU that runs now, Task the number of the
+	// task that runs now.
 	NumCPU() int
 	CPU() int
 	Task() int
@@ -27,13 +26,13 @@ type Machine interface {
 	Now() uint64
 	// ReadMem reads all of b, or fails.
 	ReadMem(addr x86.Addr, b []byte) error
-	// GSBase is where a CPU's per-CPU variables are.
+	// GSBase is a CPU's GS base; a per-CPU variable is at it plus the address of its symbol.
 	GSBase(cpu int) x86.Addr
 }
 
-// Source is what an image knows beyond a View; kimage.Image has it.
+// Source is the part of an image beyond a View; kimage.Image has it.
 type Source interface {
-	// Types are what BTF tells; none where there is no BTF.
+	// Types returns the kernel's BTF; nil if it has none.
 	Types() *kimage.Types
 	// Modules names the loaded modules.
 	Modules() []string
@@ -41,7 +40,7 @@ type Source interface {
 
 // Options are the choices of New; the zero value of each is its default.
 type Options struct {
-	// BufferSize is what each CPU's ring buffer holds, in bytes.
+	// BufferSize is the size of each CPU's ring buffer, in bytes.
 	BufferSize int
 	// Memory is the most that trace buffers, events and texts that are being
 	// read may take together, in bytes: DefaultMemory by default. What would
@@ -100,11 +99,11 @@ type Tracing struct {
 	// pid and comm are the task whose hit is handled.
 	pid  int
 	comm string
-	// tracer is what triggers act on during a hit.
+	// tracer is the trace array's state that triggers change during a hit.
 	tracer tracer
-	// preempt is where a CPU's preempt count is, from its GS base; 0: nowhere.
+	// preempt is the place of a CPU's preempt count, relative to its GS base; 0: unknown.
 	preempt kimage.PreemptCounter
-	// taskAt is where a CPU's pointer to its task is, likewise.
+	// taskAt is the place of a CPU's pointer to its task, likewise.
 	taskAt x86.Addr
 	// notrace: functions without an ftrace site cannot be probed by events.
 	notrace bool

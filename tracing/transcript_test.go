@@ -28,7 +28,7 @@ type shell struct {
 
 func (s *shell) print(text string) { s.out = append(s.out, text) }
 
-// printText is what a program wrote, which may be nothing.
+// printText prints a program's output, which may be empty.
 func (s *shell) printText(text string) {
 	if text != "" {
 		s.print(strings.TrimSuffix(text, "\n"))
@@ -42,7 +42,7 @@ func (s *shell) read(name string) string {
 	return string(b)
 }
 
-// strerror is what the C library says of an errno.
+// strerror returns the C library's text of an errno.
 func strerror(err error) string {
 	no := errno.Of(err)
 	if no == errno.EADDRNOTAVAIL {

@@ -161,7 +161,7 @@ func (n *node) allows(flag int) error {
 	return nil
 }
 
-// info is what Stat and ReadDir tell.
+// info is the result of Stat and of ReadDir.
 type info struct {
 	name string
 	mode fs.FileMode

@@ -75,11 +75,10 @@ func (c *Child) Close() error {
 	return err
 }
 
-// patience is how long a child may be silent.
+// patience is the longest time for which a child may be silent.
 var patience = 20 * time.Second
 
-// Ask writes all questions while it reads the answers, so that neither side
-// waits for the other.
+// Ask writes all questions while it reads the answers, so that neither side waits for the other.
 func (c *Child) Ask(questions [][]byte, answers []Answer) error {
 	if !c.tried {
 		c.tried = true
@@ -138,12 +137,11 @@ func (c *Child) tooMuch(text []byte) error {
 	return fmt.Errorf("%s wrote more lines than it was asked questions, the next is %q: one line is an answer", c.name, line)
 }
 
-// trialQuestions is how many questions a trial asks at most.
+// trialQuestions is the most questions of a trial.
 const trialQuestions = 64
 
-// trial asks a process of its own, and counts its lines until it ends: with two
-// lines for a question, the second would be taken for the next one's answer.
-// What else is wrong is left to Ask to find.
+// trial asks a separate process, and counts its lines until it ends: with two lines for a question,
+// the second would be taken for the next question's answer. Ask finds all other errors.
 func (c *Child) trial(questions [][]byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -12,11 +12,11 @@ import (
 	"kprobelab/decoder"
 )
 
-// Answer is what a decoder says of some bytes.
+// Answer is a decoder's result for some bytes.
 type Answer struct {
-	// Length is 0 for what is no instruction.
+	// Length is 0 if the bytes are no instruction.
 	Length int
-	// Class is nil where the decoder does not say.
+	// Class is nil if the decoder gives none.
 	Class *decoder.Class
 	// Target is counted from the first byte; valid with HasTarget.
 	HasTarget bool
@@ -56,8 +56,8 @@ func Says(length int, class decoder.Class) Answer {
 	return Answer{Length: length, Class: &classes[class]}
 }
 
-// Decoder is an instruction decoder that can be asked. FromFunc makes one of a Go
-// function, StartChild one of a program, Open one of those that are known by name.
+// Decoder is an instruction decoder that can be asked. FromFunc makes one of a Go function,
+// StartChild of a program, and Open of a decoder that is known by name.
 type Decoder interface {
 	Name() string
 	// Ask fills in answers, one for each of the questions, up to 15 bytes each.

@@ -123,8 +123,8 @@ func openAt(name, path string, text bool) (Decoder, error) {
 	return StartChild(name, path)
 }
 
-// Dirs are where make deps-test puts decoders: $KPROBELAB_DECODERS, and
-// .cache/decoders/bin in the working folder or above, and beside the program.
+// Dirs returns the folders in which make deps-test installs decoders: $KPROBELAB_DECODERS, then
+// .cache/decoders/bin in the working folder or above, and next to the program.
 func Dirs() []string {
 	var dirs []string
 	if dir := os.Getenv("KPROBELAB_DECODERS"); dir != "" {

@@ -37,7 +37,7 @@ func (g *Generator) take(n int) int {
 // oneIn is true once in 2^n.
 func (g *Generator) oneIn(n int) bool { return g.take(n) == 0 }
 
-// heads are what may stand before the last opcode byte, by weight.
+// heads are the generators of the bytes before the last opcode byte, by weight.
 var heads = [32]func(*Generator, []byte) []byte{
 	primary, primary, primary, primary, primary, primary, primary, rex2Head,
 	escape, escape, escape, escape, escape, escape, escape,

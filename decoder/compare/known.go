@@ -78,7 +78,7 @@ func parseKnown(file string, text []byte) *Known {
 	return k
 }
 
-// knownQuestions are what a decoder is recognized by.
+// knownQuestions returns the questions by which a decoder is recognized.
 var knownQuestions = sync.OnceValue(func() (list [][]byte) {
 	text, err := knownFiles.ReadFile("known/questions.txt")
 	if err != nil {
@@ -92,7 +92,7 @@ var knownQuestions = sync.OnceValue(func() (list [][]byte) {
 	return list
 })
 
-// strangersAt is how many of a hundred answers may differ from a version's: one with
+// strangersAt is the most of a hundred answers that may differ from a version's. A decoder with
 // some faults, or repairs, of its own is still that version.
 const strangersAt = 3
 

@@ -41,7 +41,7 @@ func versionOf(t *testing.T, name string) string {
 	return map[string]string{"zydis": "4.1.1", "llvm": "22.1.8", "capstone": "5.0.7", "iced": "1.21.0"}[name]
 }
 
-// knownCount is how many generated encodings decide which rows a version does not know.
+// knownCount is the number of generated encodings that decide which rows a version does not know.
 const knownCount = 1_000_000
 
 // TestKnownVersions: each decoder that is here is recognized as the version of

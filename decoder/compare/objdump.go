@@ -39,7 +39,7 @@ func (o *Objdump) Close() error { return os.RemoveAll(o.dir) }
 // room are nops, in which a listing finds its way again.
 var room = bytes.Repeat([]byte{0x90}, decoder.MaxInsnSize)
 
-// Ask lists all questions, and again those that the first listing misses.
+// Ask lists all questions, and lists the questions again that the first listing misses.
 func (o *Objdump) Ask(questions [][]byte, answers []Answer) error {
 	all := make([]int, len(questions))
 	for n := range all {
@@ -161,8 +161,8 @@ func objdumpAnswer(at uint64, length int, text string) Answer {
 	return a
 }
 
-// gnuClasses are the mnemonics of control flow; those that begin with j and
-// are not here are conditional jumps.
+// gnuClasses are the mnemonics of control flow. All other mnemonics that begin with j are
+// conditional jumps.
 var gnuClasses = map[string]decoder.Class{
 	"call": decoder.ClassCall, "callw": decoder.ClassCall, "callq": decoder.ClassCall,
 	"jmp": decoder.ClassJmp, "jmpw": decoder.ClassJmp, "jmpq": decoder.ClassJmp,

@@ -102,7 +102,7 @@ func (t Tally) String() string {
 		known, t.Asked, t.Same, t.Refused, t.Accepted, t.Both)
 }
 
-// degenerateAt is how many questions say that a decoder does not decode at all.
+// degenerateAt is the number of questions after which a decoder can be called useless.
 const degenerateAt = 100
 
 // Useless says in a sentence that a decoder refuses everything or accepts everything,

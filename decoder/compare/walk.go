@@ -2,12 +2,12 @@ package compare
 
 import "kprobelab/decoder"
 
-// batch is how many questions go to a decoder at a time.
+// batch is the number of questions that a decoder gets at a time.
 const batch = 8192
 
-// Walk asks the decoders and us about code that stands at addr. It goes from
-// instruction to instruction by our lengths, and a byte at a time over what we
-// refuse. The same bytes are asked about once.
+// Walk asks the decoders and ours about code at addr. It steps from instruction to instruction by
+// our lengths, and by one byte over bytes that our decoder refuses. The same bytes are asked about
+// once.
 func Walk(others []Decoder, code []byte, addr uint64, c *Comparison, seen map[string]bool, progress func(done, total int64)) error {
 	if err := c.recognize(others); err != nil {
 		return err
@@ -19,7 +19,7 @@ func Walk(others []Decoder, code []byte, addr uint64, c *Comparison, seen map[st
 	return err
 }
 
-// walked counts places of code, and those that are instructions to us.
+// walked counts places of code, and the places where our decoder finds an instruction.
 type walked struct{ places, instructions int }
 
 func walk(code []byte, addr uint64, seen map[string]bool, ask func(b *questions) error, progress func(done, total int64)) (n walked, err error) {

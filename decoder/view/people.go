@@ -73,7 +73,7 @@ func (v *View) people(b []byte, i *decoder.Inst, err error, k *decoder.Kernel, k
 	v.kernelView(i, err, k, kerr)
 }
 
-// facts are what there is to say, in words.
+// facts lists the properties of the instruction, in words.
 func (v *View) facts(i *decoder.Inst) []string {
 	list := []string{
 		fmt.Sprintf("length %d", i.Length),

@@ -6,12 +6,12 @@ import (
 	"kprobelab/x86"
 )
 
-// EventKind is what happens in a step of a hit.
+// EventKind is the kind of a step of a hit.
 type EventKind int
 
 // The steps.
 const (
-	// EventTrap is the int3 of a probe; EventGone one of a probe that is there no more.
+	// EventTrap is the int3 of a probe; EventGone the int3 of a probe that was removed.
 	EventTrap EventKind = iota
 	EventGone
 	// EventHandler is before a consumer's handler.
@@ -62,21 +62,22 @@ type Event struct {
 	Step int
 	// PID and TID say which process and thread.
 	PID, TID int
-	// Addr is the probe's address; of a return, the function's.
+	// Addr is the probe's address; for a return, the function's.
 	Addr x86.Addr
-	// File and Offset are the probe's place, Analysis what becomes of its instruction; nil where no probe is.
+	// File and Offset are the probe's place, Analysis the analysis of its instruction; nil without
+	// a probe.
 	File     *process.File
 	Offset   uint64
 	Analysis *uprobes.Analysis
-	// Consumer is whose handler it is.
+	// Consumer is the consumer whose handler runs.
 	Consumer *Consumer
-	// Slot is where the copy lies.
+	// Slot is the address of the copy.
 	Slot x86.Addr
 	// Regs are the registers after the step.
 	Regs *x86.PtRegs
 }
 
-// tell tells of a step: the first of a hit begins it.
+// tell reports a step to OnEvent. The first step of a hit begins it.
 func (k *Probes) tell(kind EventKind, u *uprobe, at x86.Addr, regs *x86.PtRegs) {
 	if k.OnEvent == nil {
 		return

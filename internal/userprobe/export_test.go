@@ -1,5 +1,5 @@
 package userprobe
 
-// Room is how many bytes the trace may still take; SetRoom changes it.
+// Room is the number of bytes that the trace may still take; SetRoom changes it.
 func (t *Trace) Room() int     { return t.left }
 func (t *Trace) SetRoom(n int) { t.left = n }

@@ -26,7 +26,7 @@ type optimized struct {
 	lead  []byte // before the call
 	below uint64 // how far lead moves the stack
 	code  []byte // the trampoline's
-	// elsewhere is what the system call returns outside a trampoline.
+	// elsewhere is the errno of the system call outside a trampoline.
 	elsewhere errno.Errno
 	// alone: a process that fork makes inherits the call, but not the trampoline.
 	alone bool

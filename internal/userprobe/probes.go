@@ -12,12 +12,12 @@ import (
 	"kprobelab/x86"
 )
 
-// Consumer is who wants to know of hits (uprobe_consumer).
+// Consumer is a set of handlers of a probe (uprobe_consumer).
 type Consumer struct {
-	// Hit is called at the instruction, with regs.IP at it; nil for nothing.
+	// Hit is called at the instruction, with regs.IP at it; may be nil.
 	Hit func(regs *x86.PtRegs)
 	// Returned is called when the function that begins at the instruction has returned, with
-	// regs.IP where it returns to; nil for nothing.
+	// regs.IP at the return address; may be nil.
 	Returned func(function x86.Addr, regs *x86.PtRegs)
 
 	// Filter says whether a process's memory is of interest; nil for every one. An int3 is put only where
@@ -40,14 +40,14 @@ type uprobe struct {
 	stays bool
 }
 
-// space is what an address space has of probes (struct uprobes_state).
+// space is the state of probes in an address space (struct uprobes_state).
 type space struct {
 	area  x86.Addr // the XOL area, 0 for none
 	slots slots
 	// at are the addresses with each probe's int3; counted are those whose counter was incremented.
 	at      map[*uprobe]map[x86.Addr]bool
 	counted map[*uprobe]bool
-	// calls are those of the addresses that have a call by now, trampolines what they call.
+	// calls are the addresses that have a call by now, trampolines the addresses that they call.
 	calls       map[x86.Addr]bool
 	trampolines []x86.Addr
 }
@@ -64,12 +64,12 @@ type step struct {
 
 // Stats are counts of what happened.
 type Stats struct {
-	// Hits is how many int3 of probes were met; Emulated and Stepped what became of them.
+	// Hits counts the int3 of probes that were met; Emulated and Stepped count their outcomes.
 	Hits, Emulated, Stepped uint64
-	// Returns is how many functions came back to the trampoline; Unwound how many had been
-	// left by longjmp.
+	// Returns counts the returns to the trampoline; Unwound counts the probed calls that longjmp
+	// had left.
 	Returns, Unwound uint64
-	// Optimized is how many nops became calls, Calls how many hits came by them.
+	// Optimized counts the nops that became calls, Calls the hits that came by such calls.
 	Optimized, Calls uint64
 }
 
@@ -80,12 +80,12 @@ type Probes struct {
 	list  map[place]*uprobe
 	order []*uprobe
 	tasks map[int]*task
-	// spaces are those of the processes that there are.
+	// spaces are the spaces of the existing processes.
 	spaces map[*process.Space]*space
 	word   [8]byte // to be pushed
-	// OnLog gets what the kernel would log.
+	// OnLog gets the messages that the kernel would log.
 	OnLog func(line string)
-	// OnEvent is told of each step of a hit; nil for nobody.
+	// OnEvent is called at each step of a hit; may be nil.
 	OnEvent func(e *Event)
 	Stats   Stats
 }
@@ -236,7 +236,7 @@ func (k *Probes) remove(u *uprobe, s *process.Space) {
 	k.count(u, s, -1)
 }
 
-// of is what a space has of probes.
+// of returns the state of probes in a space.
 func (k *Probes) of(s *process.Space) *space {
 	own := k.spaces[s]
 	if own == nil {
@@ -339,8 +339,7 @@ func (k *Probes) Code(at x86.Addr, b []byte) int {
 	return len(b)
 }
 
-// HazardAt is what goes wrong with a probe at a place of a file although the kernel accepts it, ""
-// for nothing.
+// HazardAt returns the hazard of a probe that the kernel accepts at a place of a file, "" for none.
 func HazardAt(c *profile.Config, f *process.File, offset uint64) uprobes.Hazard {
 	a, err := check(c, f, offset, 0)
 	if err != nil {

@@ -57,8 +57,8 @@ func onEngines(t *testing.T, do func(t *testing.T, name string)) {
 
 const exit = "\nmov $0x3c,%eax\nsyscall"
 
-// own is what of the registers at the exit is the program's: the syscall instruction itself
-// says where it was executed.
+// own returns the program's own registers at the exit: it clears the registers that the syscall
+// instruction sets to the place where it was executed.
 func own(r x86.PtRegs) x86.PtRegs {
 	r.IP, r.CX, r.R11, r.Flags = 0, 0, 0, r.Flags&^x86.FlagTF
 	return r

@@ -8,7 +8,7 @@ import (
 	"kprobelab/x86"
 )
 
-// maxDepth is how many returns of a task can be probed at once (MAX_URETPROBE_DEPTH).
+// maxDepth is the most returns of a task that can be probed at once (MAX_URETPROBE_DEPTH).
 const maxDepth = 64
 
 // instance is a call whose return is probed (struct return_instance).
@@ -16,7 +16,7 @@ type instance struct {
 	u        *uprobe
 	function x86.Addr
 	stack    uint64 // the stack pointer at the entry
-	back     uint64 // where it returns to
+	back     uint64 // the return address
 	// chained: the return address was the trampoline's already, by a tail call.
 	chained bool
 }
@@ -144,7 +144,7 @@ var returnCall = []byte{0x50, 0x51, 0x41, 0x53, 0x48, 0xc7, 0xc0, 0x4f, 1, 0, 0,
 
 const (
 	callUretprobe = 335
-	// returnCallAt is where its syscall is.
+	// returnCallAt is the offset of its syscall instruction.
 	returnCallAt = 11
 )
 

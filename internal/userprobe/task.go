@@ -7,15 +7,15 @@ import (
 	"kprobelab/internal/process"
 )
 
-// task is what a thread has of probes (struct uprobe_task).
+// task is the state of probes in a thread (struct uprobe_task).
 type task struct {
 	step  *step // nil where none is under way, else own
 	own   step
-	chain []*instance // of calls whose return is probed, the innermost last
-	told  int         // steps of its hit
+	chain []*instance // of calls with a probed return, the innermost last
+	told  int         // the number of reported steps of its hit
 }
 
-// task is the running thread's.
+// task returns the running thread's state.
 func (k *Probes) task() *task {
 	tid := k.p.TID()
 	t := k.tasks[tid]
@@ -85,16 +85,16 @@ func (k *Probes) Executed() { k.ThreadEnd(k.p.TID()) }
 // SpaceEnd implements process.Tracer (uprobe_clear_state).
 func (k *Probes) SpaceEnd(s *process.Space) { delete(k.spaces, s) }
 
-// numSlots is how many slots the XOL area has; the first is the trampoline's.
+// numSlots is the number of slots of the XOL area; the first belongs to the trampoline.
 const numSlots = 32
 
-// slots are those of the XOL area: a step has one to itself.
+// slots are the slots of the XOL area. Each step has a slot of its own.
 type slots struct {
 	used   [numSlots]bool
-	copies [numSlots]*uprobe // whose copy is there
+	copies [numSlots]*uprobe // the probe whose copy the slot holds
 }
 
-// take is the first that is free, 0 for none.
+// take returns the first free slot, 0 if none is.
 func (s *slots) take() int {
 	for n := 1; n < numSlots; n++ {
 		if !s.used[n] {

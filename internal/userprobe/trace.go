@@ -55,11 +55,11 @@ type Trace struct {
 	lines []string
 	left  int // bytes that lines may still take
 	lost  int
-	// Dir is the folder that relative names of files in definitions begin in: / if it is empty.
+	// Dir is the folder for relative names of files in definitions; empty means /.
 	Dir string
-	// OnHit is told of each record; nil for nobody.
+	// OnHit is called for each record; may be nil.
 	OnHit func(h *Record)
-	// rec is where a record's arguments are fetched.
+	// rec is the buffer for a record's arguments.
 	rec [maxRecord]byte
 }
 
@@ -224,7 +224,7 @@ func (t *Trace) Profile() string {
 	return b.String()
 }
 
-// source is what the programs of a hit's arguments read.
+// source is the process, as the fetch programs of a hit's arguments read it.
 type source struct{ t *Trace }
 
 var _ fetch.Source = source{}
