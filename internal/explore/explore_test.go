@@ -108,8 +108,8 @@ func delayed(p textpoke.Protocol, i int) textpoke.Protocol {
 	return append(without(p, i), p[i])
 }
 
-// Every edit of a protocol is found, or is on the list of those that kprobes can do
-// without, each with its reason.
+// Every edit of a protocol is found, or is on the list of edits that kprobes tolerates,
+// each with its reason.
 func TestEditsOfTheProtocol(t *testing.T) {
 	const (
 		optimize = "optimize-hit"

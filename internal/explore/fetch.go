@@ -7,7 +7,7 @@ import (
 	"kprobelab/x86"
 )
 
-// window is how many bytes of an instruction are looked at.
+// window is the number of bytes of an instruction that are compared.
 const window = 15
 
 // fetch gives the bytes of the instruction at an address as the CPU sees them.

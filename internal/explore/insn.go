@@ -7,17 +7,16 @@ import (
 	"kprobelab/x86"
 )
 
-// insn is one of the few instructions that a CPU here knows: those that scenarios
-// are made of, and those of detour buffers. code has the bytes from the opcode
-// on, n how long it is.
+// insn is one of the few instructions that a CPU here knows: the instructions of scenarios
+// and of detour buffers. code has the bytes from the opcode on, n is its length in bytes.
 type insn struct {
 	code string
 	n    int
 	do   func(t *task, c []byte) bool
 }
 
-// insns are looked through in their order; the first whose code begins the bytes is
-// it. do returns false for an access to memory that is not there.
+// insns are tried in their order: the first whose code begins the bytes is executed. do
+// returns false for an access to memory that is not there.
 var insns = []insn{
 	{"\x90", 1, nothing},
 	{"\x48\x89\xf8", 3, func(t *task, _ []byte) bool { t.regs.AX = t.regs.DI; return true }},

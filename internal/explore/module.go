@@ -26,7 +26,7 @@ func (w *world) Modules() (names []string) {
 	return names
 }
 
-// ModuleText is where a module's text is, and whether there is one of that name.
+// ModuleText returns the address range of a module's text; false if there is no module of that name.
 func (w *world) ModuleText(name string) (t kimage.ModuleText, ok bool) {
 	for _, s := range w.symbols {
 		if s.Module != name {

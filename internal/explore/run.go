@@ -32,18 +32,17 @@ type pending struct {
 	kind string
 	at   x86.Addr
 	note string
-	// bytes are those of a store.
+	// bytes are the bytes of a store.
 	bytes []byte
-	// ready is whether it can be taken; nil: always.
+	// ready reports whether it can be taken; nil: it always can.
 	ready func() bool
-	// fetch: what the task may see of the text at at is a choice.
+	// fetch: the schedule chooses the text that the task sees at at.
 	fetch bool
-	// reads and writes are what it is known to touch before it is taken.
+	// reads and writes are the variables that it is known to touch, before it is taken.
 	reads, writes []int
 }
 
-// task is what runs on a CPU, in a coroutine: a column of the scenario, or the
-// worker.
+// task is a coroutine on a CPU: a column of the scenario, or the worker.
 type task struct {
 	w       *world
 	n       int
@@ -56,7 +55,7 @@ type task struct {
 	regs    x86.PtRegs
 	calling bool
 	calls   uint64
-	// trapped is how deep in traps it is; preempt, in callbacks.
+	// trapped is its depth in traps; preempt, in callbacks.
 	trapped, preempt int
 	// handled counts the traps and callbacks that it has left.
 	handled uint64
@@ -77,19 +76,19 @@ type task struct {
 	exited bool
 	// asked are the CPUs that have to synchronize before it goes on.
 	asked []int
-	// seen is what the fetch that was chosen gives.
+	// seen are the bytes that the chosen fetch gives.
 	seen []byte
-	// hash is that of its steps and what they had to follow (order); own is that
-	// of its part of the state, local of what it knows inside a handler or an
-	// action.
+	// hash is the hash of its steps and of the steps that had to come before them
+	// (order); own is the hash of its part of the state, local of the values that it
+	// has read inside a handler or an action.
 	hash, own, local uint64
-	// call is what it knows of its call under way.
+	// call holds the counts from the beginning of its call under way.
 	call callRecord
 	// counts of the values of conditions.
 	traps, detours, pokes int
 }
 
-// callRecord is what a call has to be compared with at its end.
+// callRecord holds the counts at the beginning of a call; the end of the call compares them.
 type callRecord struct {
 	epochs map[*probe]int
 	on     map[*probe]bool
@@ -98,7 +97,7 @@ type callRecord struct {
 	passes map[x86.Addr]int
 	// returns counts the calls of return handlers.
 	returns map[*probe]int
-	// posts counts those of post handlers.
+	// posts counts the calls of post handlers.
 	posts map[*probe]int
 }
 
@@ -157,7 +156,7 @@ type run struct {
 	refs  string
 	// killedFtrace: the function tracer leaves its sites as they are.
 	killedFtrace bool
-	// ended is how it ended, once it has.
+	// ended is the final state, set at the end.
 	ended End
 	// held: which of the scenario's exists hold at the end.
 	held []bool
@@ -320,19 +319,19 @@ func (r *run) fail(v Verdict, format string, args ...any) {
 	}
 }
 
-// choice is what a schedule can go on with.
+// choice is one way for a schedule to go on.
 type choice struct {
 	task *task
 	// ack is the CPU that acknowledges, where task is nil.
 	ack int
-	// option is which of the things a fetch may see.
+	// option is the index of the text that a fetch may see.
 	option int
 	seen   []byte
 	// preempts: the task that ran before could go on.
 	preempts bool
 }
 
-// choices lists them, first what goes on as it did.
+// choices lists the ways to go on, the task that ran last first.
 func (r *run) choices(list []choice) []choice {
 	list = list[:0]
 	lastReady := r.last != nil && r.ready(r.last)

@@ -78,8 +78,7 @@ func (a Action) String() string {
 	return text
 }
 
-// Column is what a CPU does, in order, or an interrupt that comes at any point
-// of its CPU.
+// Column is a CPU's actions, in order, or those of an interrupt that comes at any point of its CPU.
 type Column struct {
 	Name    string
 	CPU     int
@@ -533,7 +532,7 @@ func (s *Scenario) Expected(kernel string) Verdict {
 	return OK
 }
 
-// cpus is how many CPUs the scenario needs, without the worker's.
+// cpus returns the number of CPUs that the scenario needs, without the worker's.
 func (s *Scenario) cpus() int {
 	n := 0
 	for _, c := range s.Columns {

@@ -11,13 +11,13 @@ import (
 // Line is a step of a run, for people and for a replay.
 type Line struct {
 	Step int
-	// Lane is who takes it: a CPU, an interrupt of one, the worker.
+	// Lane names the CPU, the interrupt of a CPU, or the worker that takes it.
 	Lane string
 	What string
-	// Decision is what a schedule says of it.
+	// Decision is the step in a schedule's words.
 	Decision string
-	// Kind and Place are the step and where in the text or the slots, Bytes what is
-	// written or seen.
+	// Kind is the kind of step, Place the place in the text or the slots, Bytes the
+	// bytes that are written or seen.
 	Kind, Place string
 	Bytes       []byte
 }
@@ -75,11 +75,11 @@ type Schedule struct {
 	Lines             []Line
 	// Text is the scenario's own text.
 	Text string
-	// End is how the run ended.
+	// End is the state at the end of the run.
 	End End
 }
 
-// End is what there is at the end of a run, before the probes are taken out.
+// End is the state at the end of a run, before the probes are taken out.
 type End struct {
 	// Text is the functions' bytes.
 	Text []byte
@@ -113,7 +113,7 @@ func (s *Schedule) String() string {
 	return b.String()
 }
 
-// MaxSchedule is how long a schedule file may be.
+// MaxSchedule is the greatest length of a schedule file in bytes.
 const MaxSchedule = bounded.ScheduleFile
 
 // ParseSchedule reads a schedule file: of its steps the decisions alone count.

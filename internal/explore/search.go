@@ -12,8 +12,7 @@ import (
 // Options say how a scenario is explored.
 type Options struct {
 	Profile *profile.Config
-	// Bound is how often a schedule may leave a CPU that could go on; negative: any
-	// number.
+	// Bound is the most times that a schedule may leave a CPU that could go on; negative: no limit.
 	Bound int
 	// MaxRuns ends the exploration; 0 means no limit.
 	MaxRuns int
@@ -21,46 +20,46 @@ type Options struct {
 	MaxStates int
 	// Progress is called from time to time.
 	Progress func(Counts)
-	// Reduction is what is not tried again.
+	// Reduction says which schedules are skipped.
 	Reduction Reduction
 }
 
-// Reduction says which schedules are taken for one that was tried.
+// Reduction says which schedules are skipped, because a schedule like them was tried.
 type Reduction int
 
 // The reductions.
 const (
-	// ByState: those that come to a state which was reached before.
+	// ByState skips schedules that come to a state which was reached before.
 	ByState Reduction = iota
-	// ByOrder: those that have the same steps in another order, where steps which
-	// depend on each other have the same.
+	// ByOrder skips schedules that have the same steps in another order, if steps that
+	// depend on each other have the same order.
 	ByOrder
-	// None: none; every order is tried.
+	// None skips nothing: every order is tried.
 	None
 )
 
-// Counts is what an exploration has covered.
+// Counts says how much an exploration has covered.
 type Counts struct {
-	// Runs is how many runs were made, Steps how many steps they had that were new,
-	// Pruned how many runs came to where another had been.
+	// Runs counts the runs, Steps their steps that were new, Pruned the runs that came
+	// to a place that another run had reached.
 	Runs   int `json:"runs"`
 	Steps  int `json:"steps"`
 	Pruned int `json:"pruned"`
-	// Choices is how many places there were with more than one way to go on.
+	// Choices counts the places with more than one way to go on.
 	Choices int `json:"choices"`
-	// States is how many different states of the machine were reached.
+	// States counts the different states of the machine that were reached.
 	States int `json:"states"`
-	// Ends is how many different ends.
+	// Ends counts the different ends.
 	Ends int `json:"ends"`
-	// Preemptions is the most that a run had.
+	// Preemptions is the greatest number of preemptions in a run.
 	Preemptions int `json:"preemptions"`
 }
 
-// Result is what an exploration found.
+// Result is the outcome of an exploration.
 type Result struct {
 	Verdict Verdict
 	Reason  string
-	// Failing is a schedule that ends so, nil where none does.
+	// Failing is a schedule that ends with the verdict, nil if none fails.
 	Failing *Schedule
 	Counts  Counts
 	// Missing are the conditions that should exist and do not.
@@ -86,25 +85,25 @@ func Compile(text string) (*Program, error) {
 	return &Program{text, p}, nil
 }
 
-// Scenario is what was read.
+// Scenario returns the parsed scenario.
 func (p *Program) Scenario() *Scenario { return p.p.s }
 
 // node is a place of the run under way with more than one way to go on.
 type node struct {
-	choices []int // of what the run's choices were, what is left to be tried
+	choices []int // indices of the run's choices that are still to be tried
 	taken   int
-	// used is how often the run has preempted before.
+	// used counts the run's preemptions before it.
 	used int
 }
 
-// spot is what the cache of visited places is asked by: the state, or how the run
-// came there up to the order of independent steps, and who ran last.
+// spot is the key of the cache of visited places: hash is the state or, up to the order of
+// independent steps, the way to it; last is the task that ran last, -1 if that does not matter.
 type spot struct {
 	hash uint64
 	last int
 }
 
-// progressRuns is after how many runs Progress is called.
+// progressRuns is the number of runs between two calls of Progress.
 const progressRuns = 50
 
 // MaxStates is the largest number of states and places that an exploration remembers; with
@@ -379,7 +378,7 @@ func (p *Program) without(c *profile.Config, list []string, i int, v Verdict) *S
 	return s
 }
 
-// Decisions are who goes on at each step.
+// Decisions returns the decision of each step.
 func (s *Schedule) Decisions() []string {
 	var list []string
 	for _, l := range s.Lines {
@@ -388,7 +387,7 @@ func (s *Schedule) Decisions() []string {
 	return list
 }
 
-// switches is how often another lane goes on.
+// switches counts the changes from one lane to another, and an eighth of the steps.
 func (s *Schedule) switches() int {
 	n := len(s.Lines) / 8 // a shorter run is better too
 	for i := 1; i < len(s.Lines); i++ {

@@ -6,9 +6,9 @@ import (
 	"kprobelab/kprobes"
 )
 
-// shared is a hash of what tasks share: the text, what CPUs may have fetched of
-// it, the subsystem, who holds the mutex; hits is that of what a handler may keep in
-// a variable, changes that of what an action may.
+// shared hashes the state that tasks share. all covers the text, the old text that CPUs may have
+// fetched, the subsystem and the holder of the mutex; hits covers the values that a handler may
+// keep in a variable, changes the values that an action may keep.
 func (r *run) shared() (all, changes, hits uint64) {
 	w := r.w
 	w.k.DigestHits(r.id, func(v uint64) { hits = mix(hits, v) })
@@ -90,7 +90,7 @@ func (r *run) touches(v int) bool {
 	return slices.ContainsFunc(r.touched, func(t touch) bool { return t.v == v })
 }
 
-// hashOwn is what is the task's own.
+// hashOwn returns the hash of the task's own state.
 func (t *task) hashOwn() uint64 {
 	h := mix(t.local, uint64(t.action)<<32|uint64(t.trapped)<<16|uint64(t.preempt)<<8)
 	h = mix(mix(h, hashString(t.wait.kind)), uint64(t.wait.at))

@@ -267,7 +267,7 @@ func (t *task) worker() {
 	}
 }
 
-// ended is how many calls have.
+// ended counts the calls that have ended.
 func (w *world) ended() (n uint64) {
 	for _, t := range w.tasks {
 		n += t.calls
@@ -433,7 +433,7 @@ func (t *task) callFunc(name string) {
 	t.call = callRecord{}
 }
 
-// ending is how a call ends: it returns, or its task ends inside it.
+// ending names the way in which a call ends: it returns, or its task ends inside it.
 func (t *task) ending() string {
 	if t.exited {
 		return "exit"
@@ -526,15 +526,15 @@ func (t *task) trap(kind string, handle func(*x86.PtRegs) bool) {
 		ok = true // it is for who is asked next
 	}
 	if !ok {
-		r.fail(Unhandled, "%s: the %s at %s is nobody's", t.name, kind, w.where(at-1))
+		r.fail(Unhandled, "%s: nothing handles the %s at %s", t.name, kind, w.where(at-1))
 	}
 	if err := w.k.Err(); err != nil {
 		r.fail(Bug, "%v", err)
 	}
 }
 
-// debugs notes a #DB whose handler runs. Its frame is at the top of a stack of its own:
-// that of a #DB inside another's handler takes its place.
+// debugs notes a #DB whose handler runs. A kernel with OneDebugStack puts every frame at the top
+// of one stack: a #DB inside the handler of another one overwrites its frame.
 func (w *world) debugs(t *task) func() {
 	c := &w.cpus[t.cpu]
 	outer := c.debug

@@ -6,7 +6,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Verdict is how a run ends.
+// Verdict is the outcome of a run.
 type Verdict string
 
 // The verdicts. The worst of a scenario's runs is the first that was found.
@@ -15,7 +15,7 @@ const (
 	OK Verdict = "ok"
 	// Torn: a CPU executed bytes that were never an instruction.
 	Torn Verdict = "torn"
-	// Unhandled: an int3 or a single-step that nobody knows, an oops.
+	// Unhandled: nothing handles an int3 or a single-step: an oops.
 	Unhandled Verdict = "int3"
 	// WrongIP: a CPU went where no instruction is.
 	WrongIP Verdict = "wrong-ip"
@@ -80,7 +80,7 @@ func (r *run) judge(t *task, name string) {
 	}
 }
 
-// reference is what a function returns without probes.
+// reference returns the result of a function without probes.
 func (w *world) reference(name string, di uint64) (uint64, bool) {
 	key := resultKey{name, di}
 	if v, ok := w.results[key]; ok {

@@ -22,9 +22,9 @@ const (
 	stackSize          = 2048
 	execPages          = 24
 	pageSize           = 4096
-	// magic is where a call returns to.
+	// magic is the return address of calls.
 	magic x86.Addr = 0xffffffffdeadbee0
-	// gap is how many no-operations follow each function.
+	// gap is the number of no-operations after each function.
 	gap = 16
 )
 
@@ -39,7 +39,7 @@ type program struct {
 	fentry map[x86.Addr]bool
 	// insns are the original instructions by their offset.
 	insns map[int]string
-	// results is what each function returns, bare.
+	// results has the result of each function without probes.
 	results map[resultKey]result
 }
 
@@ -184,11 +184,11 @@ type callout struct {
 
 // core is a CPU.
 type core struct {
-	// stale is what bytes of text were since the CPU last saw them all.
+	// stale has the old values of bytes of text that changed since the CPU last synchronized.
 	stale []staleByte
 	// pending are interrupts that ask it to synchronize.
 	pending int
-	// debug is the task whose #DB was raised last, of those that are handled.
+	// debug is the task of the last #DB whose handler runs, nil if there is none.
 	debug *task
 }
 
