@@ -32,23 +32,23 @@ import (
 //   - tasks are the guest's, which its own scheduler switches: the machine's one
 //     task is what the CPU does.
 
-// booted is what a machine knows of a kernel that has booted.
+// booted is the engine's state for a kernel that has booted.
 type booted struct {
 	src  machine.BootedSource
 	core *vmcore.Core
 	ram  []mapping
 	// cpu are the registers of the dump's processors.
 	cpu []vmcore.CPU
-	// seen are the pages that the guest sees in the place of text (shim_views.c).
+	// seen are the pages that the guest reads in place of its text (shim_views.c).
 	seen []byte
 	// current is the per-CPU variable that has the running task's address.
 	current x86.Addr
-	// direct is where all physical memory is mapped (page_offset_base).
+	// direct is the address of the map of all physical memory (page_offset_base).
 	direct x86.Addr
 	tasks  tasks
-	// graceAt is when the last grace period ended.
+	// graceAt is the virtual time at which the last grace period ended.
 	graceAt uint64
-	// text is the kernel's, in one piece of physical memory from textPhys on.
+	// text is the kernel's text, in one piece of physical memory from textPhys on.
 	text     x86.Range
 	textPhys uint64
 	// turnEnd is the instruction count at which another CPU has its turn.
@@ -71,8 +71,8 @@ type mapping struct {
 	mem, attr []byte
 }
 
-// maxHooked is how many instructions get a hook of their own: the engine looks
-// through all of them for each instruction that it translates.
+// maxHooked is the most instructions with a hook of their own: the engine looks through all of them
+// for each instruction that it translates.
 const maxHooked = 1024
 
 // layMemory maps the dump's memory, copy on write.

@@ -100,7 +100,7 @@ var systemCall = []byte{
 	0xeb, 0xfe, // jmp .
 }
 
-// ownSyscall is where the host's is.
+// ownSyscall is the offset of the host's syscall instruction.
 const ownSyscall = 10
 
 // The selectors of 64-bit user code (arch/x86/include/asm/segment.h).

@@ -46,10 +46,9 @@ func (e *engine) Interrupts() (n, digest uint64) {
 	return uint64(e.c.interrupts), uint64(e.c.trail)
 }
 
-// clocksource is what the kernel keeps its time by, and its counter when it was read
-// last: in tk_core, timekeeper_data in later kernels, the address of the clock source is
-// followed by its mask and by that value (include/linux/timekeeper_internal.h, struct
-// tk_read_base).
+// clocksource returns the name of the kernel's clock source, and its counter at the last read. In
+// tk_core (timekeeper_data in later kernels) the address of the clock source is followed by its
+// mask and by that value (include/linux/timekeeper_internal.h, struct tk_read_base).
 func (e *engine) clocksource() (name string, last uint64) {
 	at := e.variable("tk_core")
 	if at == 0 {

@@ -26,8 +26,8 @@ func (e *engine) guest(addr x86.Addr, n int, need byte) ([]byte, error) {
 	return nil, fmt.Errorf("%d bytes at %s: %w", n, addr, errno.EFAULT)
 }
 
-// DirectMapped is where the guest's map of all physical memory has what the running task
-// sees at an address.
+// DirectMapped returns the address in the guest's map of all physical memory of the byte that the
+// running task sees at addr.
 func (e *engine) DirectMapped(addr x86.Addr) (x86.Addr, error) {
 	var p C.kpl_place
 	if C.kpl_walk(e.c, C.kpl_cr3(e.cur.c), C.uint64_t(addr), C.KPL_R, 0, &p) != C.KPL_FOUND {

@@ -76,13 +76,12 @@ func (e *engine) GoBack(kept any) error {
 	return e.rewatch()
 }
 
-// interrupted is what a call of the host's interrupts: the registers of the task that
-// makes it.
+// interrupted holds the registers of the task that a call of the host interrupts.
 type interrupted struct {
 	state  *C.kpl_state
 	cs, ss C.uint16_t
 	fs, gs C.uint64_t // of user mode
-	tables bool       // those of user mode are in CR3
+	tables bool       // CR3 holds the page tables of user mode
 }
 
 func (e *engine) interrupt(c *cpu) *interrupted {

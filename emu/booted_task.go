@@ -117,10 +117,10 @@ func (e *engine) watchPanics() {
 	}
 }
 
-// panicLine is what the kernel prints before why it panics.
+// panicLine is the beginning of the kernel's line about a panic; the reason follows it.
 const panicLine = "Kernel panic - not syncing: "
 
-// panicked is the error of a kernel that has panicked, with why, as its console has it.
+// panicked is the error of a kernel that has panicked, with the reason from its console.
 func (e *engine) panicked() error {
 	text := string(e.Console())
 	at := strings.LastIndex(text, panicLine)

@@ -111,13 +111,12 @@ func roomForTranslations() error {
 	return unix.Munmap(b)
 }
 
-// alias is what the engine takes for the physical address of a guest address:
-// its low 48 bits, which still tell canonical addresses apart. The engine
-// refuses to fetch above 2^52.
+// alias returns the engine's physical address for a guest address: its low 48 bits, which still
+// distinguish canonical addresses. The engine refuses to fetch above 2^52.
 func alias(a x86.Addr) uint64 { return uint64(a) & (1<<48 - 1) }
 
-// setModes brings the CPU to where a booted kernel leaves it: paging, write
-// protection, SSE, the kernel's segments.
+// setModes sets the modes of a booted kernel's CPU: paging, write protection, SSE, the kernel's
+// segments.
 func (c *cpu) setModes() error {
 	cr4, err := c.uc.RegRead(unicorn.X86_REG_CR4) // with OSXSAVE where the model has it
 	if err != nil {
@@ -243,5 +242,5 @@ func (c *cpu) takeState() *C.kpl_state {
 
 func (c *cpu) putState(s *C.kpl_state) { c.spare = append(c.spare, s) }
 
-// regs is what was read last.
+// regs returns the registers that were read last.
 func (c *cpu) regs() *x86.PtRegs { return (*x86.PtRegs)(unsafe.Pointer(&c.c.regs)) }

@@ -56,13 +56,13 @@ type engine struct {
 	reads decoder.Processor
 
 	cpus    []*cpu
-	cur     *cpu // that runs, or ran last
+	cur     *cpu // the CPU that runs, or ran last
 	regions []*region
 	recent  *region
-	states  []*C.kpl_state // all that were made
-	// limit is what Aim said last.
+	states  []*C.kpl_state // all states that were made
+	// limit is the argument of the last Aim.
 	limit uint64
-	// b is what there is beside if the kernel has booted, else nil.
+	// b is the state of a booted kernel, nil for another.
 	b *booted
 }
 
@@ -138,7 +138,7 @@ func (e *engine) Aim(n uint64) {
 // Here reports whether the caller's thread is inside a hook.
 func (e *engine) Here() bool { return C.kpl_here(e.c) != 0 }
 
-// Console is what the guest wrote to the console port since the last call. Lines
+// Console returns the bytes that the guest wrote to the console port since the last call. Lines
 // stay whole when several tasks print at once.
 func (e *engine) Console() []byte {
 	C.kpl_console_flush(e.c)

@@ -135,10 +135,10 @@ int kpl_forbidden(kpl_machine *m, uint64_t at)
 	return 0;
 }
 
-/* Whether the block may have an instruction of those that look.go knows: a write to
- * dr7 (or dr5, its alias), which crashes or hangs the engine, those that take it
- * far longer than others, and those that a booted machine runs itself. The bytes may
- * be part of another instruction. */
+/* Whether the block may have an instruction that look.go knows: a write to dr7 (or dr5, its
+ * alias), which crashes or hangs the engine; an instruction that takes it far longer than
+ * others; or one that a booted machine executes itself. The bytes may be part of another
+ * instruction. */
 static int suspect(kpl_cpu *c, uint64_t pc, uint32_t size)
 {
 	struct text t = { .va = pc };

@@ -37,7 +37,7 @@ static int first_after(const kpl_watches *l, uint64_t at)
 	return low;
 }
 
-/* What a watch's bytes hold, 0 for those that are not mapped. */
+/* The value of a watch's bytes; an unmapped byte is 0. */
 static uint64_t held(kpl_machine *m, const kpl_watch *w)
 {
 	uint64_t v = 0;
@@ -86,13 +86,13 @@ static void forget(kpl_watches *l)
 	l->nhits = 0;
 }
 
-/* Whether there are hits to tell Go. Those that are being told are not. */
+/* Whether there are hits to report to Go. Hits that are being reported do not count. */
 static int hosts(const kpl_machine *m) { return m->watches && m->watches->nhits && !m->telling; }
 
 /* Whether there are hits. */
 static int pending(const kpl_cpu *c) { return hosts(c->m) || (c->debug_hits && !c->m->telling); }
 
-/* Gives up the hits of an instruction that did not complete, but not those that are being told. */
+/* Drops the hits of an instruction that did not complete, but not hits that are being reported. */
 void kpl_watch_forget(kpl_cpu *c)
 {
 	if (c->m->telling)

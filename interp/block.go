@@ -34,19 +34,19 @@ type op struct {
 type block struct {
 	pc, end uint64 // its bytes
 	ops     []op
-	// work is what its instructions take of the host beyond their number.
+	// work is the host's work for its instructions beyond their number (machine.Shared.Work).
 	work uint64
-	// dead: it was overwritten.
+	// dead: its code was overwritten.
 	dead bool
-	// stepped: it is one instruction whatever follows.
+	// stepped: it has one instruction only.
 	stepped bool
-	// falls: it goes on with what follows it.
+	// falls: execution continues with the instruction that follows it.
 	falls bool
 }
 
 const (
-	// maxBlock is how many instructions a block has at most, and maxBlockBytes
-	// the size from which it does not go on (QEMU: TCG_MAX_INSNS; a page less 32).
+	// maxBlock is the most instructions of a block, and maxBlockBytes the size at which a block
+	// ends (QEMU: TCG_MAX_INSNS; a page less 32).
 	maxBlock      = 512
 	maxBlockBytes = pageSize - 32
 )
@@ -224,10 +224,10 @@ func (c *cpu) translate(o *op, code []byte, work *uint64) (last bool, size int) 
 // opTooLong is more than 15 bytes of prefixes.
 func opTooLong(c *cpu, o *op) bool { return c.fault(machine.VectorGP) }
 
-// opInvalid is what no processor executes, or not this model.
+// opInvalid is an instruction that no processor executes, or not this model.
 func opInvalid(c *cpu, o *op) bool { return c.fault(machine.VectorInvalid) }
 
-// opMissing is what this engine does not execute.
+// opMissing is an instruction that this engine does not execute.
 func opMissing(c *cpu, o *op) bool {
 	c.missing = o.name
 	return c.fault(machine.VectorInvalid)

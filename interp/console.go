@@ -1,8 +1,7 @@
 package interp
 
-// console is what the guest wrote to the console port. Several tasks may print at
-// once, and a kernel's printk keeps each line whole. So a task's line is kept until
-// it ends.
+// console holds the bytes that the guest wrote to the console port. Several tasks may print at
+// once, and a kernel's printk keeps each line whole, so a task's line is held back until it ends.
 type console struct {
 	text  []byte
 	lines [][]byte // by task

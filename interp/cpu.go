@@ -22,17 +22,17 @@ const (
 	rdi
 )
 
-// state is what a task switch moves.
+// state is the part of a CPU that a task switch exchanges.
 type state struct {
 	r  [17]uint64 // the general registers by number, and noReg
 	ip uint64
-	// flags are those that are not arithmetic, cc the six that are.
+	// flags are the flags that are not arithmetic, cc the six arithmetic flags.
 	flags uint64
 	cc    lazy
 	x     [16]xmm
 	mxcsr uint32
 	fpu   fpu
-	// resumed is an instruction that goes on: of it, no WatchExec is told.
+	// resumed is the address of an instruction that continues: no WatchExec is reported for it.
 	resumed uint64
 	// user: it is in user mode; of a machine that has one.
 	user bool
@@ -91,7 +91,7 @@ const (
 	reasonError // the machine has the error
 )
 
-// eventKind is what an instruction met instead of completing.
+// eventKind is the reason why an instruction did not complete.
 type eventKind uint8
 
 const (

@@ -30,7 +30,7 @@ const (
 
 const arithmetic = x86.FlagCF | x86.FlagPF | x86.FlagAF | x86.FlagZF | x86.FlagSF | x86.FlagOF
 
-// lazy is what the flags are computed from.
+// lazy holds the operands from which the flags are computed when they are read.
 type lazy struct {
 	dst, src uint64
 	kind     ccKind

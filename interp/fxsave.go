@@ -6,8 +6,8 @@ import (
 	"kprobelab/machine"
 )
 
-// fpu is what is kept of the x87 unit: its control words, and registers that fxrstor
-// has loaded, which nothing but fxsave reads.
+// fpu is the state of the x87 unit: its control words, and registers that fxrstor has loaded. Only
+// fxsave reads these.
 type fpu struct {
 	control, status, tags uint16
 	// regs are never changed in place; nil is zeros.

@@ -160,7 +160,7 @@ func (e *engine) save(r *region, i uint64) {
 	r.attr[i] |= attrDirty
 }
 
-// saved is what a page held when it was first written after a snapshot.
+// saved is the content of a page before the first write to it after a snapshot.
 type saved struct {
 	r   *region
 	i   uint64

@@ -62,7 +62,7 @@ func opOut(c *cpu, o *op) bool {
 	return true
 }
 
-// hypercall is what a byte to a port does, by out or by outs.
+// hypercall acts on a byte that out or outs wrote to a port.
 func (c *cpu) hypercall(port uint16, v byte) {
 	e := c.e
 	switch port {

@@ -4,7 +4,7 @@ import (
 	"kprobelab/machine"
 )
 
-// system is what only a kernel has to do with.
+// system holds the registers that only a kernel uses.
 type system struct {
 	cr     [9]uint64
 	dr     [8]uint64

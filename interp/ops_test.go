@@ -47,18 +47,19 @@ func ran(t testing.TB, model, code string, in x86.PtRegs) (out x86.PtRegs, err e
 
 const (
 	cf, pf, af, zf, sf, of = x86.FlagCF, x86.FlagPF, x86.FlagAF, x86.FlagZF, x86.FlagSF, x86.FlagOF
-	model                  = "icelake-server" // of those that Unicorn has, the one with most
+	model                  = "icelake-server" // the model of Unicorn with the most extensions
 )
 
-// What both engines execute alike is compared in internal/integration/engines. This
-// is where they differ, as the manual has it, and what it names as hazards.
+// Package internal/integration/engines compares the instructions that both engines execute alike.
+// This table has the instructions in which the engines differ, with the manual's results, and the
+// hazards that the manual names.
 func TestInstructions(t *testing.T) {
 	for _, c := range []struct {
 		name, code string
 		in         x86.PtRegs
 		ax         uint64
 		flags      uint64 // the arithmetic ones
-		mask       uint64 // those that are defined
+		mask       uint64 // the defined flags
 	}{
 		{name: "shld_64", code: "48 0f a4 d8 04", in: x86.PtRegs{AX: 0x8000000000000001, BX: 0xf << 60}, ax: 0x1f, flags: 0, mask: cf | zf | sf | pf},
 		{name: "shld_one_changes_sign", code: "0f a4 d8 01", in: x86.PtRegs{AX: 0x40000000, BX: 1 << 31}, ax: 0x80000001, flags: of | sf, mask: cf | zf | sf | pf | of},

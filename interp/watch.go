@@ -8,20 +8,20 @@ import (
 	"kprobelab/x86"
 )
 
-// watch is the memory whose accesses are told. Its pages are in neither small table, so
-// that each access to them comes to readBytes or writeBytes.
+// watch is the list of watched memory. Its pages are in neither small table, so that each access to
+// them is made by readBytes or writeBytes.
 type watch struct {
 	list []machine.Watch // by address
-	// pages are those that have a byte of data that is watched.
+	// pages are the pages with a watched byte of data.
 	pages map[uint64]bool
-	// data and exec are whether there is a Watch of each sort.
+	// data and exec are true if there is a Watch of each sort.
 	data, exec bool
-	// hits are of the instruction that runs; place is 1 and the place in hits of each of
-	// the list, 0 without one; hit is who has one.
+	// hits are the hits of the instruction that runs. place has, for each Watch of the list, 1 plus
+	// the index of its hit, 0 without a hit. hit lists the Watches with a hit.
 	hits  []machine.WatchHit
 	place []int32
 	hit   []int
-	// off counts the calls of the host that are told of hits.
+	// off counts the calls of the host under way that report hits.
 	off int
 }
 
@@ -91,7 +91,7 @@ func (e *engine) noteHit(i int, kind uint32) {
 	w.hits[w.place[i]-1].Kinds |= kind
 }
 
-// held is what a Watch's bytes hold, 0 for those that are not mapped.
+// held returns the value of a Watch's bytes; an unmapped byte is 0.
 func (e *engine) held(w *machine.Watch) uint64 {
 	var b [machine.MaxWatch]byte
 	for i := range b[:w.Len] {

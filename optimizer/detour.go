@@ -15,17 +15,17 @@ import (
 // pointers and the longest DCR.
 const MaxDetour = 105 + MaxRegion + x86.Rel32Size
 
-// DetourParams is what a detour buffer holds beside the code it detours.
+// DetourParams are the parameters of a detour buffer, apart from the code that it detours.
 type DetourParams struct {
 	// OptimizedProbe is the callback's first argument (the address of struct
 	// optimized_kprobe).
 	OptimizedProbe uint64
-	// Callback is what the buffer calls (optimized_callback).
+	// Callback is the address that the buffer calls (optimized_callback).
 	Callback x86.Addr
-	// AC stands where the kernel closes user access, in profiles that do
-	// (profile.Optimize.CLAC): ACClac, ACNop or another nop of 3 bytes. Zero
-	// means what the View's own template has there (optprobe_template_clac,
-	// which boot has rewritten for the CPU), else ACNop.
+	// AC is the instruction at the place where the kernel closes user access, in profiles that do
+	// (profile.Optimize.CLAC): ACClac, ACNop or another nop of 3 bytes. Zero means the instruction
+	// in the View's own template (optprobe_template_clac, which boot has rewritten for the CPU), or
+	// ACNop if the View has no template.
 	AC [3]byte
 }
 
@@ -37,7 +37,7 @@ type DetourParams struct {
 //	+TemplateSize     the copied instructions, Size bytes
 //	+TemplateSize+Size  jmp At+Size
 type Detour struct {
-	// Addr is where the buffer is, At the probed address.
+	// Addr is the buffer's address, At the probed address.
 	Addr, At x86.Addr
 	// Bytes[:Len] are to be written at Addr.
 	Bytes [MaxDetour]byte
@@ -48,15 +48,15 @@ type Detour struct {
 	// Saved are the original bytes at At+1 to At+4 (optinsn.copied_insn), which
 	// the jump's displacement replaces.
 	Saved [4]byte
-	// Jump is what is written over the 5 bytes at At.
+	// Jump are the bytes that are written over the 5 bytes at At.
 	Jump [x86.Rel32Size]byte
 }
 
-// Code is what is to be written at Addr.
+// Code returns the bytes to write at Addr.
 func (d *Detour) Code() []byte { return d.Bytes[:d.Len] }
 
-// Copied is the address of the copied instructions. A hit continues there after
-// the int3 has run its handlers (docs/spec 4.8).
+// Copied returns the address of the copied instructions. A hit continues there after the int3 has
+// run its handlers (docs/spec 4.8).
 func (d *Detour) Copied() x86.Addr { return d.Addr.Add(int64(d.TemplateSize)) }
 
 // BuildDetour makes the detour buffer, to be written at buf, of a probe at

@@ -66,8 +66,8 @@ func parseFact(t *testing.T, line string) fact {
 	return f
 }
 
-// probeAt is where the facts' functions have the probe, after what stands
-// around it.
+// probeAt is the offset of the probe in the facts' functions; before it lies the fact's surrounding
+// code.
 const probeAt = 64
 
 // build makes a function in which the fact's decision is asked again.
@@ -193,7 +193,7 @@ func factOf(img *kimage.Image, at x86.Addr, optimized bool) (f fact, kind string
 	return f, fmt.Sprint(optimized, v.Errno(), len(v.Copied), f.region[0]>>5, f.kinds())
 }
 
-// kinds are what is around, without the places.
+// kinds returns the kinds of the surrounding code, without the places.
 func (f *fact) kinds() (list []string) {
 	for _, a := range f.around {
 		word, _, _ := strings.Cut(a, ":")

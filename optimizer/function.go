@@ -16,12 +16,12 @@ import (
 // insn is an instruction of a function, as far as the rules look at it.
 type insn struct {
 	at x86.Addr
-	// target is where a relative jump leads; jump tells whether it is one.
+	// target is the destination of a relative jump; jump is true for a jump.
 	target x86.Addr
 	// disp is the displacement of a RIP-relative operand.
 	disp int32
-	// forbids are the rules by which the instruction keeps every address of
-	// its function from being optimized.
+	// forbids are the rules by which the instruction prevents optimization of every address of its
+	// function.
 	forbids reasonSet
 	// length is in bytes, 0 where there is no instruction.
 	length uint8
@@ -91,10 +91,10 @@ func (s *Scanner) indirect(i *insn, step *kimage.Step) {
 	}
 }
 
-// function is what one walk over a function tells about all its addresses.
+// function is the result of one walk over a function, for all its addresses.
 type function struct {
 	sym kimage.Symbol
-	// steps, when not nil, are a walk that somebody has made already.
+	// steps, when not nil, are the steps of a walk that the caller has already made.
 	steps []kimage.Step
 	// walked: the fields below are filled in. whole: the walk went to the end of
 	// the function. Otherwise it ended at the first instruction that forbids, as
@@ -106,9 +106,9 @@ type function struct {
 	// overruled are the instructions that the kernel's decoder reads
 	// differently from the View's Reader.
 	overruled []Overruled
-	// jumps are those that lead into the function or to the bytes next to it.
+	// jumps are the jumps into the function or to the bytes next to it.
 	jumps jumps
-	// last is the index of the instruction that was asked about.
+	// last is the index of the instruction of the last question.
 	last int
 }
 

@@ -110,7 +110,7 @@ func (q *question) function() bool {
 	return q.instructions(q.fn.forbidding, jtpr)
 }
 
-// instructions are those that forbid, each with all its rules.
+// instructions refuses for each forbidding instruction, by each of its rules.
 func (q *question) instructions(list []int32, jtpr x86.Range) bool {
 	for _, n := range list {
 		i := &q.fn.insns[n]
@@ -144,8 +144,8 @@ func (q *question) insnAt(at x86.Addr, length, unknown int) Insn {
 	return i
 }
 
-// buffer is what making the detour buffer asks: its distance, each
-// instruction of the DCR, and whether somebody else patches bytes of the DCR.
+// buffer checks the detour buffer: its distance, each instruction of the DCR, and whether other
+// code patches bytes of the DCR.
 func (q *question) buffer() bool {
 	if tooFar(q.at, q.buf) {
 		if !q.refuse(rule.Distance, q.at) {

@@ -26,12 +26,11 @@ func (i *Insn) Text() string { return decoder.Text(i.Bytes(), i.Addr) }
 // Reason is one rule that refuses, and where.
 type Reason struct {
 	ID rule.ID
-	// Addr is the instruction, patch site or address that the rule is about.
+	// Addr is the address of the instruction or patch site that the rule concerns.
 	Addr x86.Addr
-	// Insn is the instruction at Addr where the rule is about one; its Len is
-	// 0 otherwise.
+	// Insn is the instruction at Addr if the rule concerns one; its Len is 0 otherwise.
 	Insn Insn
-	// Target is where a jump leads, or the buffer that is too far; else 0.
+	// Target is the destination of a jump, or the buffer that is too far; else 0.
 	Target x86.Addr
 	// BeyondDoc: by the documentation this would be no reason (a jump to A+5).
 	BeyondDoc bool

@@ -6,19 +6,19 @@ import (
 	"kprobelab/x86"
 )
 
-// Scanner decides about many addresses of one image, fast for those that come
-// in order: it walks and decodes each function once. It is for one goroutine.
+// Scanner decides about many addresses of one image. It walks and decodes each function once if the
+// addresses come in order. It is for one goroutine.
 type Scanner struct {
 	view   kimage.View
 	c      *profile.Config
 	thunks x86.Range
-	// buf is where detour buffers are taken to be, and template the size of
-	// the detour template, after which copies run.
+	// buf is the assumed address of detour buffers, and template the size of the detour template,
+	// after which the copies run.
 	buf      x86.Addr
 	template int
 
 	walker *kimage.Walker
-	// fn is the function that was asked about last.
+	// fn is the function of the last question.
 	fn function
 	// found is the memory of one question.
 	found []int32

@@ -49,14 +49,14 @@ func acOf(v kimage.View) ([acSize]byte, bool) {
 	return ac, true
 }
 
-// Layout is where things are in the template, in bytes from its start.
+// Layout holds the offsets of parts of the template, in bytes from its start.
 type Layout struct {
-	// AC is the place of CLAC or a nop, 3 bytes; -1 in profiles without.
+	// AC is the offset of CLAC or a nop, 3 bytes; -1 in profiles without.
 	AC int
-	// Arg is that of movabs $imm64,%rdi, which loads the address of the
-	// optimized probe; the immediate is 2 bytes further.
+	// Arg is the offset of movabs $imm64,%rdi, which loads the address of the optimized probe; the
+	// immediate is 2 bytes further.
 	Arg int
-	// Call is that of the call of the callback.
+	// Call is the offset of the call of the callback.
 	Call int
 	// End is the template's length, where the copied instructions begin.
 	End int

@@ -40,13 +40,13 @@ type Verdict struct {
 // the processor.
 type Overruled struct {
 	Insn Insn
-	// Read is what the Reader says, Kernel what the kernel's decoder says.
+	// Read is the result of the Reader, Kernel the result of the kernel's decoder.
 	Read, Kernel decoder.Reading
-	// Matters: the verdict might be another one without the difference.
+	// Matters: the verdict might be different without the difference.
 	Matters bool
 }
 
-// overrule notes what the kernel's decoder read differently.
+// overrule records the instructions that the kernel's decoder reads differently.
 func (q *question) overrule() {
 	q.v.Reader = q.view.Reader().String()
 	for _, o := range q.fn.overruled {
@@ -75,9 +75,8 @@ func (v *Verdict) Stops() *Reason {
 	return &v.Reasons[0]
 }
 
-// Errno is what preparing the buffer returns in the kernel, which swallows it
-// and leaves the probe with its int3 (docs/spec 4.2); 0 where it would succeed or is
-// not tried.
+// Errno returns the error number of preparing the buffer in the kernel, which ignores it and leaves
+// the probe with its int3 (docs/spec 4.2); 0 if preparing would succeed or is not tried.
 func (v *Verdict) Errno() errno.Errno {
 	if s := v.Stops(); s != nil {
 		return s.ID.Errno()

@@ -116,7 +116,7 @@ func TestHazards(t *testing.T) {
 
 func make32(n int) []byte { return nops(n, nil, 0).bytes }
 
-// anyOf: one of the reasons is of those that keep the buffer from being made.
+// anyOf reports whether a reason has a rule that prevents the buffer (from and later).
 func anyOf(v Verdict, from rule.ID) bool {
 	for i := range v.Reasons {
 		if v.Reasons[i].ID >= from {

@@ -9,7 +9,7 @@ import (
 	"kprobelab/x86"
 )
 
-// base is where test functions begin, and thunkBase where their thunks are.
+// base is the start of test functions, and thunkBase the start of their thunks.
 const (
 	base      x86.Addr = 0xffffffff81000000
 	thunkBase x86.Addr = 0xffffffff81f00000

@@ -11,11 +11,11 @@ import (
 type Change struct {
 	// Field is the field's name, as in Config.
 	Field string
-	// Value is what the field has there; nil stands for true. Elsewhere it is
-	// the zero value, or what another row of the field says.
+	// Value is the field's value there; nil stands for true. In other releases the field has the
+	// zero value, or the value of another row of the field.
 	Value any
-	// From is the first release that has it, Until the first that has not.
-	// Zero is open: the field was always so, or still is.
+	// From is the first release with the value, Until the first without it again. Zero is open: the
+	// field always had it, or still has it.
 	From, Until Version
 	// Stable has, per stable series, the first release that does as mainline
 	// does after the change: after From, or after Until in a series between.
@@ -42,8 +42,8 @@ func (s *Change) holds(v Version) bool {
 	return on
 }
 
-// Backports takes Stable apart: the first releases of the series that took the value
-// over, and of those that dropped it.
+// Backports divides Stable into the first releases of the series that adopted the value, and the
+// first releases of the series that dropped it.
 func (s *Change) Backports() (began, ended []Version) {
 	for _, v := range s.Stable {
 		if v.before(s.From) {

@@ -33,7 +33,7 @@ type Config struct {
 	FtraceArmForgiven bool
 	// Jprobes is true where register_jprobe exists (docs/spec 6).
 	Jprobes bool
-	// Log is what the subsystem writes and reads as text.
+	// Log is the format of the texts that the subsystem writes and reads.
 	Log Log
 	// FaultHandler is true where a kprobe has a fault_handler (to 5.13).
 	FaultHandler bool
@@ -117,8 +117,7 @@ type Decoder struct {
 	XOP bool
 }
 
-// Uprobes is what becomes of a program's instruction under a uprobe
-// (arch/x86/kernel/uprobes.c).
+// Uprobes is the treatment of a program's instruction under a uprobe (arch/x86/kernel/uprobes.c).
 type Uprobes struct {
 	// Exists is CONFIG_UPROBES.
 	Exists bool
@@ -141,7 +140,7 @@ type Uprobes struct {
 	ReturnCall bool
 }
 
-// Resolve is how an address is found (docs/spec 1.2).
+// Resolve is the resolution of a probe's address (docs/spec 1.2).
 type Resolve struct {
 	// SymbolNames is false where a probe has only an address (2.6.18).
 	SymbolNames bool
@@ -167,7 +166,7 @@ type Resolve struct {
 	RefuseAmbiguous bool
 }
 
-// Check is what registration tests (docs/spec 1.3, 1.5).
+// Check is the set of tests of registration (docs/spec 1.3, 1.5).
 type Check struct {
 	// ModulePinned: a probe in a module keeps it from being unloaded (2.6.18).
 	ModulePinned bool
@@ -239,7 +238,7 @@ type Check struct {
 	KGDB bool
 }
 
-// Slot is how an instruction is copied and boosted (docs/spec 3).
+// Slot is the copying and boosting of an instruction (docs/spec 3).
 type Slot struct {
 	// BoostRule picks the table of boostable opcodes.
 	BoostRule BoostRule
@@ -281,7 +280,7 @@ const (
 	Boost612
 )
 
-// Step is what happens when a probe is hit (docs/spec 2).
+// Step is the handling of a hit (docs/spec 2).
 type Step struct {
 	// TrapFlag steps the copy with TF and #DB (to 5.12); otherwise an int3
 	// after the copy ends the step.
@@ -353,8 +352,8 @@ type Step struct {
 
 	// What else a real kernel's stepping does to the program (docs/transparency.md).
 
-	// LastInt3Missed does not recognise the int3 after a copy of 14 bytes,
-	// which is the last byte of the slot: nobody's int3 (5.13 and later).
+	// LastInt3Missed does not recognise the int3 after a copy of 14 bytes, which is the last byte
+	// of the slot: no probe handles that int3 (5.13 and later).
 	LastInt3Missed bool
 	// BoostedFaultInSlot leaves a fault of a boosted copy at the slot's address.
 	BoostedFaultInSlot bool
@@ -364,7 +363,7 @@ type Step struct {
 	PageFaultsOnly bool
 }
 
-// Kret is how return probes behave (docs/spec 5).
+// Kret is the behaviour of return probes (docs/spec 5).
 type Kret struct {
 	// EntryOnly refuses an address that is not a function entry (5.8 and later).
 	EntryOnly bool
@@ -389,8 +388,8 @@ type Kret struct {
 	// UnwinderKnows: a stack has the address that a return probe replaced, where it has the trampoline without
 	// (unwind_recover_ret_addr, 5.16 and later).
 	UnwinderKnows bool
-	// FrameCheck is what happens to a pending instance that waits on another stack slot
-	// than the one that is returned through.
+	// FrameCheck is the treatment of a pending instance that waits on another stack slot than the
+	// one that is returned through.
 	FrameCheck FrameCheck
 	// LostReturn is the message where no pending call returns through the trampoline;
 	// %s stands for the probe of the oldest one. Empty: there is a BUG without a word.
@@ -411,7 +410,7 @@ type Kret struct {
 	TrampolineProbe bool
 }
 
-// Ftrace is how probes on fentry sites are armed and disarmed.
+// Ftrace is the arming and disarming of probes on fentry sites.
 type Ftrace struct {
 	// PostCleared: when the last member with a post handler leaves, the probe counts as one
 	// of the tracer's other registration, where it is not (5.6 to 6.0; docs/bugs.md, no. 25).
@@ -424,8 +423,8 @@ type Ftrace struct {
 	RefusedIsEnabled bool
 }
 
-// FrameCheck is what a return does with a pending instance that waits on another stack
-// slot; a function that was left by a longjmp has such an instance.
+// FrameCheck is the treatment, at a return, of a pending instance that waits on another stack slot.
+// A function that was left by a longjmp has such an instance.
 type FrameCheck int
 
 // The ways to treat it.
@@ -456,7 +455,7 @@ const (
 	MaxActiveNRCPUs
 )
 
-// Optimize is how jump optimization decides and patches (docs/spec 4).
+// Optimize is the decisions and patching of jump optimization (docs/spec 4).
 type Optimize struct {
 	// Exists is CONFIG_OPTPROBES.
 	Exists bool
@@ -512,19 +511,19 @@ type Optimize struct {
 	DelayJiffies int
 }
 
-// Poke is how the kernel changes text that other CPUs execute (docs/spec 4.8).
+// Poke is the kernel's way to change text that other CPUs execute (docs/spec 4.8).
 type Poke struct {
 	// SharedArray: single changes and queued ones share one array (6.16 and
 	// later).
 	SharedArray bool
-	// SingleAppends: a single change is appended to what is queued, whatever the
-	// order of the addresses (next-20250605; no named profile).
+	// SingleAppends: a single change is appended to the queued changes, whatever the order of the
+	// addresses (next-20250605; no named profile).
 	SingleAppends bool
 }
 
 // Sample is the text of the kernel's own sample modules (docs/spec 13).
 type Sample struct {
-	// Function is what the samples probe by default.
+	// Function is the function that the samples probe by default.
 	Function string
 	// Style picks the format of the handlers' lines.
 	Style SampleStyle

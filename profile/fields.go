@@ -109,7 +109,7 @@ func set(name string, v reflect.Value, value string) error {
 // boostTable is the one struct that is a field by itself.
 var boostTable = reflect.TypeFor[BoostTable]()
 
-// names are those of the values of each type that has a few.
+// names are the names of the values of each type that has a few.
 var names = map[reflect.Type][]string{
 	reflect.TypeFor[BoostRule]():        {"BoostNever", "Boost44", "Boost58", "Boost54", "Boost61", "Boost612"},
 	reflect.TypeFor[DefaultMaxActive](): {"MaxActivePossible", "MaxActiveCPUs", "MaxActiveNRCPUs"},

@@ -14,7 +14,7 @@ const Default = "6.1"
 // Model is a named profile.
 type Model struct {
 	Name string
-	// Release is the one whose rows of the table the profile has.
+	// Release is the release that the profile describes; it selects the rows of the table.
 	Release Version
 	// Compared: every field was compared with that kernel, or with its source.
 	Compared bool
@@ -25,8 +25,8 @@ type Model struct {
 // Models lists the named profiles, oldest first.
 func Models() []Model { return slices.Clone(models) }
 
-// models are the named profiles, oldest first. All follow from the table of
-// releases; those that are not compared are their series' newest release.
+// models are the named profiles, oldest first. All follow from the table of releases. A profile
+// that is not Compared describes its series' newest release.
 var models = []Model{
 	{"2.6.18", Version{2, 6, 18}, true, "Linux 2.6.18: jprobes, trap-flag stepping, no optimization, no boosting"},
 	{"2.6.32", Version{2, 6, 32}, false, "Linux 2.6.32, no PREEMPTION: jprobes, boosting, no optimization, no test of boundaries"},

@@ -167,8 +167,7 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// TestEveryFieldIsDated: the table has a row for each field of Config, but for
-// those that no release decides.
+// TestEveryFieldIsDated: the table has a row for each field of Config that releases decide.
 func TestEveryFieldIsDated(t *testing.T) {
 	dated := map[string]bool{
 		"Name": true, "Describes": true,

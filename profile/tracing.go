@@ -1,11 +1,11 @@
 package profile
 
-// Tracing is what kprobe_events and the tracing files accept and print (docs/spec 9).
+// Tracing is the syntax and output of kprobe_events and the tracing files (docs/spec 9).
 type Tracing struct {
 	// Exists: there is kprobe_events (2.6.33 and later).
 	Exists bool
-	// FirstEventID is the number that the first kprobe event gets, which is
-	// one more than the kernel's own events have.
+	// FirstEventID is the number of the first kprobe event: one more than the kernel's own events
+	// have.
 	FirstEventID int
 
 	// BootClock and TAIClock: trace_clock has boot (4.10 and later), and tai

@@ -90,7 +90,7 @@ func (t *fakeTree) Rmdir(name string) error {
 	return nil
 }
 
-// state is what was written, and how often a file was truncated.
+// state returns the written texts, and the number of truncations.
 func (t *fakeTree) state() (writes string, truncs int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

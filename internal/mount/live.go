@@ -91,12 +91,11 @@ func (f *Live) do(p Process, fn func() error) error {
 	return err
 }
 
-// settle lets the kprobe optimizer finish: to it, much time passes between two
-// system calls.
+// settle lets the kprobe optimizer finish: between two system calls its delay always passes.
 func (f *Live) settle() { f.tracing.Do(func() { _ = f.lab.Settle() }) }
 
-// kallsyms is the text of /proc/kallsyms: the image's symbols, then those that
-// were made since (slots, trampolines).
+// kallsyms returns the text of /proc/kallsyms: the image's symbols, then the symbols that were made
+// since (slots, trampolines).
 func (f *Live) kallsyms() string {
 	var b strings.Builder
 	for _, list := range [][]kimage.Symbol{f.lab.Image.Symbols(), f.lab.Machine.Symbols()} {

@@ -24,15 +24,15 @@ type guest struct {
 	mu    sync.Mutex
 	files map[string]bool
 	dirs  map[string]int64
-	// has says which of the functions are there.
+	// has says which of the functions exist.
 	has map[string]bool
-	// broken is what went wrong last, so that it is logged once.
+	// broken is the last error, so that each is logged once.
 	broken string
 }
 
 var _ Guest = (*guest)(nil)
 
-// functions are the entries that are called.
+// functions are the entries that can be called.
 var functions = []string{
 	"sys_fork", "sys_open", "sys_read", "sys_write", "sys_close", "sys_mkdir", "sys_rmdir", "sys_symlink", "sys_unlink",
 	"tracefs_create_dir", "tracefs_remove",
@@ -115,7 +115,7 @@ func guestPath(path string) string {
 	return path[max(0, len(path)-maxName):]
 }
 
-// name is what a file is called in the guest.
+// name returns the name of a file in the guest.
 func (g *guest) name(path string) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

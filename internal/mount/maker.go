@@ -9,14 +9,14 @@ import (
 	"kprobelab/tracing"
 )
 
-// Maker is what a Tree also has if files and links can be made in it. Errors
-// are like OpenFile's.
+// Maker is an optional interface of a Tree in which files and links can be made. Errors are like
+// OpenFile's.
 type Maker interface {
-	// Create makes an empty file; nothing happens where there is one.
+	// Create makes an empty file; it does nothing if the file exists.
 	Create(name string, mode fs.FileMode) error
 	Symlink(target, name string) error
 	Readlink(name string) (string, error)
-	// Unlink removes a file or a link. Whoever has it open can go on using it.
+	// Unlink removes a file or a link. Open handles of it stay usable.
 	Unlink(name string) error
 	// Truncate gives a file a size in bytes.
 	Truncate(name string, size int64) error

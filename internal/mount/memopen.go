@@ -78,7 +78,7 @@ func (h *memHandle) Stat() (fs.FileInfo, error) {
 // Close implements tracing.Handle.
 func (h *memHandle) Close() error { return nil }
 
-// memInfo is what Stat and ReadDir tell.
+// memInfo is the result of Stat and ReadDir.
 type memInfo struct {
 	name string
 	mode fs.FileMode

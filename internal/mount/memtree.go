@@ -16,9 +16,9 @@ import (
 // are safe for concurrent use.
 type MemTree struct {
 	mu sync.Mutex
-	// entries has them by path; "." is the root.
+	// entries maps paths to entries; "." is the root.
 	entries map[string]*entry
-	// bytes is what all files hold.
+	// bytes is the total size of all files.
 	bytes int
 }
 
@@ -26,7 +26,7 @@ type MemTree struct {
 type entry struct {
 	mode fs.FileMode
 	data []byte
-	// target is where a link leads.
+	// target is the target of a link.
 	target string
 	// null: the file holds nothing, and takes every write. fixed: it cannot be
 	// removed. gone: it has no name any more.

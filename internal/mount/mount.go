@@ -21,10 +21,10 @@ import (
 
 // Options are the choices of a mount.
 type Options struct {
-	// Guest is told what is done with the files; nil for nobody.
+	// Guest is called for each operation on the files; may be nil.
 	Guest Guest
-	// Source is the device that the mount table names; "tracefs" unless set,
-	// which is what scripts look for.
+	// Source is the device in the mount table; "tracefs" unless set, the name that scripts look
+	// for.
 	Source string
 	// Debug prints every request on standard error.
 	Debug bool
@@ -98,9 +98,8 @@ func New(dir string, t tracing.Tree, o *Options) (*Mount, error) {
 	return m, nil
 }
 
-// access is what a mount for every user asks of the host's kernel: to check each
-// file's owner and mode. Others than the owner cannot reach an ordinary user's
-// mount, which needs no check.
+// access returns the FUSE options of a mount for every user: the host's kernel checks each file's
+// owner and mode. An ordinary user's mount can be reached by its owner only, and needs no check.
 func access() []string {
 	if root() {
 		return []string{"default_permissions"}
@@ -108,7 +107,7 @@ func access() []string {
 	return nil
 }
 
-// Dir is where it is mounted.
+// Dir returns the mount point.
 func (m *Mount) Dir() string { return m.dir }
 
 // Wait returns when the mount has ended, by Unmount or from outside.
@@ -181,8 +180,8 @@ func (m *Mount) mounted() bool {
 	return strings.Contains(string(b), " "+name+" fuse.kprobelab ")
 }
 
-// caller is who makes a request. The guest first forks for the processes that
-// the host has made since the last request.
+// caller returns the process that makes a request. The guest first forks for the processes that the
+// host has made since the last request.
 func (m *Mount) caller(ctx context.Context) Process {
 	c, ok := fuse.FromContext(ctx)
 	if !ok {

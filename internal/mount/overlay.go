@@ -18,8 +18,8 @@ type File struct {
 	Open func(flag int) (tracing.Handle, error)
 }
 
-// Directories is what a Tree also has if directories can be made and removed in
-// it, as in instances. Errors are like OpenFile's.
+// Directories is an optional interface of a Tree in which directories can be made and removed, as
+// in instances. Errors are like OpenFile's.
 type Directories interface {
 	Mkdir(name string) error
 	Rmdir(name string) error
@@ -117,7 +117,7 @@ func (o *overlay) Rmdir(name string) error {
 	return fs.ErrPermission
 }
 
-// info is what is known of a file of the overlay.
+// info is the result of Stat of a file of the overlay.
 type info struct {
 	name string
 	mode fs.FileMode

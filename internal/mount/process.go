@@ -23,8 +23,7 @@ type processes struct {
 }
 
 const (
-	// maxForks is how many forks are told of at once; others may be busy on
-	// the host.
+	// maxForks is the most forks that are reported at once; other programs may be busy on the host.
 	maxForks = 4
 )
 
@@ -32,17 +31,16 @@ func newProcesses() *processes {
 	return &processes{last: newest(), seen: map[int]bool{}}
 }
 
-// caller is who makes a request, and what is known of it.
+// caller is the process that makes a request.
 type caller struct {
 	Process
-	// parent is its parent's number; isNew says that it comes for the first
-	// time.
+	// parent is its parent's number; isNew is true at its first request.
 	parent int
 	isNew  bool
 }
 
-// forker is who has made the newest process, as far as one can tell: the
-// caller's parent, where the caller is new.
+// forker returns the process that has probably made the newest process: the caller's parent if the
+// caller is new, else the caller.
 func (c *caller) forker() Process {
 	if !c.isNew {
 		return c.Process
