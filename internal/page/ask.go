@@ -22,13 +22,13 @@ import (
 const (
 	// MaxImage is the largest image that the page takes, in bytes.
 	MaxImage = bounded.PageImage
-	// MaxCode is how many bytes of a function are explained at most.
+	// MaxCode is the most bytes of a function that are explained.
 	MaxCode = bounded.PageCode
-	// maxFound is how many functions a search lists.
+	// maxFound is the most functions that a search lists.
 	maxFound = 200
 )
 
-// opened is an image, with the rules that it is asked by.
+// opened is an image, with the rules for its answers.
 type opened struct {
 	name    string
 	bytes   []byte
@@ -59,20 +59,20 @@ type Function struct {
 	Bytes []Byte `json:"bytes"`
 }
 
-// Byte is what the kernel answers to a probe at a byte, which is asked for by its address.
+// Byte is the kernel's answer to a probe at one byte. The probe names the byte's address.
 type Byte struct {
 	Offset int    `json:"offset"`
 	Value  string `json:"value"`
-	// Text is the instruction that begins here and Length its size; of a byte inside of one, none.
+	// Text is the instruction that begins here, Length its size in bytes; both are empty for a
+	// byte inside an instruction.
 	Text   string `json:"text,omitempty"`
 	Length int    `json:"length,omitempty"`
-	// Errno is what register_kprobe returns: 0, or a negative number, and Name its
-	// name.
+	// Errno is register_kprobe's result, 0 or a negative number; Name is the errno's name.
 	Errno int    `json:"errno"`
 	Name  string `json:"errno_name,omitempty"`
 	Rule  string `json:"rule,omitempty"`
 	Why   string `json:"why,omitempty"`
-	// How is how the probe runs while it is no jump.
+	// How says how the probe runs while there is no jump.
 	How       string   `json:"how,omitempty"`
 	Optimized bool     `json:"optimized"`
 	Reasons   []Reason `json:"reasons"`
@@ -82,7 +82,7 @@ type Byte struct {
 // Reason is a rule that keeps the probe from becoming a jump.
 type Reason struct {
 	ID string `json:"id"`
-	// At is the offset of the byte that it is about.
+	// At is the offset of the byte that breaks the rule.
 	At       int    `json:"at"`
 	Sentence string `json:"sentence"`
 	Stops    bool   `json:"stops"`
@@ -278,7 +278,7 @@ type searchQuestion struct {
 	Text string `json:"text"`
 }
 
-// search lists the functions with a text in their names, those that begin with it first.
+// search lists the functions with a text in their names; names that begin with it come first.
 func (p *Page) search(q searchQuestion, _ []byte) (*Search, error) {
 	o, err := p.atImage()
 	if err != nil {

@@ -112,8 +112,8 @@ func (r *run) function(n int, now *moment, live, was []byte) Code {
 	return c
 }
 
-// cells are bytes; those that are not the original's, or not as they were before, are
-// marked.
+// cells turns bytes into cells. It marks bytes that differ from the original's, and
+// bytes that changed since was.
 func cells(live, original, was []byte) (list []Cell) {
 	for j, b := range live {
 		list = append(list, Cell{fmt.Sprintf("%02x", b), b != original[j], j >= len(was) || b != was[j]})

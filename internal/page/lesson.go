@@ -15,10 +15,10 @@ type Lesson struct {
 	Title    string   `json:"title"`
 	Text     []string `json:"text"`
 	Question string   `json:"question"`
-	// Form is what an answer looks like.
+	// Form is an example of an answer's form.
 	Form     string   `json:"form"`
 	Scenario Scenario `json:"scenario"`
-	// After is what is said once the answer is right.
+	// After is shown once the answer is right.
 	After string `json:"after"`
 
 	// solve reads the answer off the machine, which has taken no step yet.
@@ -194,7 +194,7 @@ func (r *run) inTurn(each func()) error {
 	return nil
 }
 
-// jumpInTheWay is where the jump leads that prevents the optimization of the probe.
+// jumpInTheWay returns the target of the jump that prevents the optimization of the probe.
 func jumpInTheWay(r *run) (string, error) {
 	e, err := report.NewScan(r.img).Explain(r.probes[0].Symbol)
 	if err != nil {

@@ -10,32 +10,32 @@ import (
 	"kprobelab/x86"
 )
 
-// moment is what is shown of a machine at one time.
+// moment is the part of a machine's state that is shown, at one time.
 type moment struct {
-	// Text says what happens, for an event; Who is its CPU, or "worker", "module".
+	// Text says what happens, for an event; Who is the event's CPU, or "worker", "module".
 	Text string
 	Who  string
 	regs [bounded.PageCPUs]x86.PtRegs
 	has  [bounded.PageCPUs]bool
-	// text is the watched text, seen what each CPU may still fetch of it, stack the
+	// text is the watched text, seen the text that each CPU may still fetch, stack the
 	// words above each stack pointer.
 	text  []byte
 	seen  [bounded.PageCPUs][]byte
 	stack [bounded.PageCPUs][]uint64
-	// probes are the probes' states, pieces the code that kprobes has made for them.
+	// probes are the probes' states, pieces the code that kprobes has made for the probes.
 	probes []State
 	pieces []piece
-	// said is how many lines of the log there are.
+	// said is the number of lines in the log.
 	said int
-	// kind is that of a hit's event.
+	// kind is the kind of a hit's event.
 	kind kprobes.EventKind
 	hit  bool
 }
 
-// stackWords is how many words of a stack are shown.
+// stackWords is the number of words of a stack that are shown.
 const stackWords = 10
 
-// capture is what is shown now, nothing during a step that is not.
+// capture takes the state that is shown now; nothing during a step that is not shown.
 func (r *run) capture(who, text string) moment {
 	if r.unseen {
 		return moment{}

@@ -18,7 +18,7 @@ type Page struct {
 	run *run
 }
 
-// requests are what can be asked, by name. file is what a request brings along.
+// requests are the functions that answer requests, by name. file is the file in a request.
 var requests = map[string]func(p *Page, request, file []byte) (any, error){
 	"hello":    with(func(*Page, struct{}, []byte) (*Hello, error) { return hello(), nil }),
 	"code":     with((*Page).code),
@@ -76,9 +76,9 @@ func failed(err error) string {
 	return string(b)
 }
 
-// Hello is what a page needs to begin with.
+// Hello has the facts with which a page begins.
 type Hello struct {
-	// Releases are the kernels whose rules can be asked for.
+	// Releases are the kernels with rules of their own.
 	Releases []Release `json:"releases"`
 	Default  string    `json:"default"`
 	// MaxImage is the largest image in bytes, MaxCode the most bytes of a

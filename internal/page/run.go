@@ -31,18 +31,18 @@ type run struct {
 	// registered: the module has registered its probes; gone: and unregistered.
 	registered, gone bool
 
-	// before is what there was before the last step, moments are its events, and
-	// now is what there is.
+	// before is the state before the last step, moments are the step's events, and now
+	// is the state after it.
 	before  moment
 	moments []moment
 	now     moment
-	// counts is how many moments each step had.
+	// counts has the number of moments of each step.
 	counts []int
 	// unseen: the step under way is not shown, so its moments are only counted.
 	unseen bool
-	// said is the kernel's log and what handlers say.
+	// said is the kernel's log and the lines that handlers print.
 	said []string
-	// seen is what each CPU may still fetch of the watched text.
+	// seen has the watched text as each CPU may still fetch it.
 	seen [][]byte
 	// watched is the text that is watched, original the instructions of each range.
 	watched  []x86.Range
@@ -175,7 +175,7 @@ func (r *run) watch(p *probe) error {
 }
 
 const (
-	// maxWatched is how many functions are shown, maxShown how many bytes of each.
+	// maxWatched is the most functions that are shown, maxShown the most bytes of each.
 	maxWatched = 4
 	maxShown   = 160
 )

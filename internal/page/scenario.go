@@ -31,13 +31,13 @@ type probe struct {
 	text string
 	callsyntax.Probe
 	post bool
-	// to is where the pre handler sends the CPU, empty for nowhere.
+	// to is the function to which the pre handler sends the CPU, "" if it sends it nowhere.
 	to string
-	// handler is a jprobe's.
+	// handler is the handler of a jprobe.
 	handler string
 }
 
-// lines are a text's lines with something in them.
+// lines returns the lines of a text that are not empty.
 func lines(text string) (list []string) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" {
@@ -103,7 +103,7 @@ type planted struct {
 	kp *kprobes.Kprobe
 	rp *kprobes.Kretprobe
 	jp *kprobes.Jprobe
-	// hits is how often its handlers have run.
+	// hits counts the runs of its handlers.
 	hits int
 }
 

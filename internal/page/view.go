@@ -9,23 +9,23 @@ import (
 	"kprobelab/x86"
 )
 
-// View is what the page shows of a machine.
+// View is a machine as the page shows it.
 type View struct {
 	Schedule string `json:"schedule"`
 	Sub      int    `json:"sub"`
 	Steps    int    `json:"steps"`
 	// Hash is a digest of the machine's whole state.
 	Hash string `json:"hash"`
-	// Moved: the move has led somewhere.
+	// Moved: the move has changed the state.
 	Moved bool `json:"moved"`
-	// Events are those of the last step; the one of Sub is shown.
+	// Events are the events of the last step; the one with the index Sub is shown.
 	Events []Event `json:"events"`
 	CPUs   []CPU   `json:"cpus"`
 	Code   []Code  `json:"code"`
 	Probes []State `json:"probes"`
 	Log    []Line  `json:"log"`
-	// Module is what the module does next, "" for nothing; Worker: there is
-	// something for the worker.
+	// Module is the module's next action, "" if it has none; Worker: the worker has
+	// something to do.
 	Module string `json:"module"`
 	Worker bool   `json:"worker"`
 }
@@ -36,7 +36,7 @@ type Event struct {
 	Text string `json:"text"`
 }
 
-// Line is one of the log's; New: since the moment before.
+// Line is a line of the log; New: it came after the moment before.
 type Line struct {
 	Text string `json:"text"`
 	New  bool   `json:"new"`
@@ -46,7 +46,7 @@ type Line struct {
 type CPU struct {
 	Name string `json:"name"`
 	Call string `json:"call"`
-	// State is what it does: it has not begun, runs, has returned, has failed.
+	// State says whether it has not begun, runs, has returned or has failed.
 	State string `json:"state"`
 	// Can: it can take a step.
 	Can   bool   `json:"can"`
@@ -54,7 +54,7 @@ type CPU struct {
 	Insn  string `json:"insn"`
 	Regs  []Word `json:"regs"`
 	Stack []Word `json:"stack"`
-	// Fetch is what it may fetch at each probe.
+	// Fetch has the bytes that it may fetch at each probe.
 	Fetch []Fetch `json:"fetch"`
 }
 
@@ -66,7 +66,7 @@ type Word struct {
 	Changed bool   `json:"changed"`
 }
 
-// Fetch is what a CPU may fetch at a place.
+// Fetch is the text that a CPU may fetch at a place.
 type Fetch struct {
 	Place string `json:"place"`
 	Bytes string `json:"bytes"`
@@ -88,9 +88,9 @@ type Row struct {
 	Place string `json:"place"`
 	Bytes []Cell `json:"bytes"`
 	Text  string `json:"text"`
-	// Was is the original, where other bytes are there now.
+	// Was is the original, if other bytes are there now.
 	Was string `json:"was,omitempty"`
-	// CPUs are those of which ip is here.
+	// CPUs are the CPUs whose ip is here.
 	CPUs  []string `json:"cpus,omitempty"`
 	Probe bool     `json:"probe,omitempty"`
 }
@@ -98,7 +98,7 @@ type Row struct {
 // Cell is a byte.
 type Cell struct {
 	Value string `json:"value"`
-	// Poked: it is not the original's. Changed: since the moment before.
+	// Poked: it differs from the original's. Changed: it differs from the moment before.
 	Poked   bool `json:"poked,omitempty"`
 	Changed bool `json:"changed,omitempty"`
 }
@@ -224,7 +224,7 @@ func (r *run) meaning(v uint64) string {
 	return ""
 }
 
-// registers are those that are shown, in the order of the kernel's oops.
+// registers are the registers that are shown, in the order of the kernel's oops.
 var registers = []struct {
 	name string
 	of   func(*x86.PtRegs) uint64
@@ -255,8 +255,8 @@ func flagNames(v uint64) string {
 	return strings.Join(list, " ")
 }
 
-// fetch is what a CPU may fetch at a probed address: what memory has, or what it
-// had when the CPU last synchronized.
+// fetch returns the bytes that a CPU may fetch at a probed address: memory's, or older
+// ones from when the CPU last synchronized.
 func (r *run) fetch(now *moment, n int, at x86.Addr) Fetch {
 	f := Fetch{Place: r.symbol(at)}
 	var live, seen []byte
@@ -276,7 +276,7 @@ func (r *run) fetch(now *moment, n int, at x86.Addr) Fetch {
 	return f
 }
 
-// state is what a probe is now.
+// state returns the present state of a probe.
 func (r *run) state(p *planted) State {
 	s := State{Text: p.text, Hits: p.hits, Missed: p.missed(), State: "not registered"}
 	if p.at() == 0 {

@@ -128,8 +128,8 @@ func (r *run) forward(protocol bool, who byte, sub int) (at int, moved bool, err
 	}
 }
 
-// earlier is how many steps there were one instruction or one event earlier, and
-// at which event of the last of them.
+// earlier returns the number of steps one instruction or one event earlier, and the
+// index of the last step's event that is then shown.
 func (r *run) earlier(protocol bool, sub int) (n, at int) {
 	n = len(r.steps)
 	switch {

@@ -65,7 +65,7 @@ func one(probes, calls string) map[string]any {
 	return map[string]any{"probes": probes, "calls": calls}
 }
 
-// The steps of a hit are those that --steps prints.
+// The events of a hit equal the lines that --steps prints.
 func TestAHitByTheProtocolsSteps(t *testing.T) {
 	w := watch(t, one("kprobe strlen+0x5 post", `strlen("hello")`))
 	require.Equal(t, "register", w.Module)
@@ -117,7 +117,7 @@ func TestChangedBytesAndRegistersAreMarked(t *testing.T) {
 	require.Equal(t, forwards, w.View)
 }
 
-// Back is where one came from: the whole state, and what is counted.
+// Back restores the whole state, and what is counted.
 func TestStepsBackRestoreTheState(t *testing.T) {
 	scenarios := []map[string]any{
 		one("kprobe gcd+0x5\nkprobe gcd post", "gcd(12, 18)\ngcd(7, 21)"),

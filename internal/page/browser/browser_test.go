@@ -77,8 +77,8 @@ func eval[T any](t *testing.T, ctx context.Context, code string) T {
 	return v
 }
 
-// patience is how long the page may take for what it was asked: much longer than it
-// does, for a machine that is busy.
+// patience is the time that the page has for each task: much longer than it needs, for
+// a busy machine.
 const patience = 2 * time.Minute
 
 // until waits until a condition holds in the page.

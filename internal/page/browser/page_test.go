@@ -20,10 +20,10 @@ import (
 	"kprobelab/profile"
 )
 
-// ways are how the page can be had: from disk, and from serve.
+// ways are the two ways to open the page: from disk, and from serve.
 var ways = map[string]func(t *testing.T) string{"file": page, "serve": func(t *testing.T) string { return served(t) }}
 
-// served is the address of a server with the page and images.
+// served starts a server with the page and images, and returns its address.
 func served(t *testing.T, images ...string) string {
 	t.Helper()
 	s, err := server.New(pageFile(t), images)

@@ -24,7 +24,7 @@ func press(t *testing.T, ctx context.Context, key string) {
 
 const (
 	schedule = `watch.machine.view.schedule`
-	// moment is where the machine is, by the steps of the protocol.
+	// moment is the machine's place in time, by the steps of the protocol.
 	moment = `(watch.machine.view.schedule + "/" + watch.machine.view.sub)`
 )
 
