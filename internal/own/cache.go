@@ -35,7 +35,7 @@ func Measured(img *kimage.Image) ([]kimage.Answer, error) {
 	return answers, err
 }
 
-// cachePath is where the answers of an image are kept, "" where they are not.
+// cachePath returns the path of an image's answers in the cache; "" if they are not kept.
 func cachePath(img *kimage.Image) string {
 	id := img.BuildID()
 	if id == "" {

@@ -16,7 +16,7 @@ const (
 	modeKernel = 2
 )
 
-// Insn is what the image's decoder says of some bytes.
+// Insn is the reading of some bytes by the image's decoder.
 type Insn struct {
 	Length int
 	// Attr are the opcode's attributes (asm/inat.h).
@@ -25,8 +25,8 @@ type Insn struct {
 	Bad bool
 }
 
-// insnLayout is where the fields of the image's struct insn are. It has grown by
-// one field since 4.x (emulate_prefix_size), in its middle.
+// insnLayout has the offsets of fields in the image's struct insn. Since 4.x the
+// structure has grown by one field in its middle (emulate_prefix_size).
 type insnLayout struct{ attr, length int }
 
 // Decode asks the decoder to read code, of which it uses at most 15 bytes:
@@ -91,7 +91,7 @@ func (k *Kernel) findLayout(b []byte) (*insnLayout, error) {
 	return nil, fmt.Errorf("the decoder left no struct insn that is known here: %w", ErrNonsense)
 }
 
-// boostForm is what can_boost takes for its first argument.
+// boostForm is the type of can_boost's first argument.
 type boostForm int
 
 const (

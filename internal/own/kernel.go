@@ -11,9 +11,8 @@ import (
 	"kprobelab/x86"
 )
 
-// budget is how many instructions one question may take. The longest honest
-// answers are of functions of 64 kB that are decoded from their start, twice: about
-// ten million.
+// budget is the most instructions that one question may take. The longest honest answers
+// are of functions of 64 kB that are decoded from their start, twice: about ten million.
 const budget = 20_000_000
 
 // Kernel is an image that answers questions. It is for one goroutine at a time;
@@ -23,7 +22,7 @@ type Kernel struct {
 	m       *machine.Machine
 	timeout time.Duration
 	clean   *machine.Snapshot
-	fns     map[string]x86.Addr // 0 for those that are not there
+	fns     map[string]x86.Addr // 0 for missing functions
 
 	insn, code *machine.Buf
 	// uprobe and mm are what AnalyzeUprobe needs, nil until then.
@@ -33,8 +32,8 @@ type Kernel struct {
 
 	// aided is the same image with stand-ins, nil until it is needed.
 	aided *aided
-	// booted is what a booted kernel needs to be asked, nil until it is; bootErr is why
-	// it cannot be.
+	// booted holds the buffers for questions to a booted kernel, nil before the first;
+	// bootErr says why none can be asked.
 	booted  *booted
 	bootErr error
 }
@@ -122,8 +121,7 @@ func (k *Kernel) truth(name string, args ...uint64) (bool, error) {
 	return v&0xff == 1, err
 }
 
-// function is where a function begins, 0 where the image has none or several of
-// the name.
+// function returns the address of a function, 0 if the image has none or several of the name.
 func (k *Kernel) function(name string) x86.Addr {
 	at, known := k.fns[name]
 	if !known {

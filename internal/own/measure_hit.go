@@ -27,7 +27,7 @@ func (m *measuring) hit() error {
 	return nil
 }
 
-// frame is what a handler of the kernel is given.
+// frame holds the arguments of a kernel's handler.
 type frame struct {
 	m           *machine.Machine
 	regs, probe *machine.Buf
@@ -42,7 +42,7 @@ func (m *measuring) newFrame() (*frame, error) {
 	return &frame{m.m, regs, probe}, err
 }
 
-// Where pt_regs has the registers that are set and read here.
+// Offsets in pt_regs of the registers that are set and read here.
 const (
 	regsIP, regsCS, regsFlags, regsSP = 128, 136, 144, 152
 )

@@ -197,7 +197,7 @@ func TestSitesAreReserved(t *testing.T) {
 	}
 }
 
-// every is how many recorded points there are to one that is asked about.
+// every returns n, the number of recorded points of which one is tested, or more in a short run.
 func every(n int) int {
 	if testing.Short() {
 		return 5 * n

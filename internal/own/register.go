@@ -22,12 +22,11 @@ const (
 	flagFtrace   = 8
 )
 
-// Registration is what the kernel's register_kprobe made of a probe. Only Errno counts
-// where that is not 0.
+// Registration is the result of the kernel's register_kprobe. If Errno is not 0, only Errno counts.
 type Registration struct {
-	// Errno is negative, 0 where the probe is registered.
+	// Errno is negative, 0 if the probe is registered.
 	Errno int
-	// Addr is where it was placed.
+	// Addr is the address that got the probe.
 	Addr x86.Addr
 	// Ftrace: the function tracer calls it, and there is no slot.
 	Ftrace bool
@@ -37,40 +36,39 @@ type Registration struct {
 	Emulated bool
 	// Optimized: a jump may replace the breakpoint.
 	Optimized bool
-	// Slot is where the copy is, 0 where there is none; Copy is what the kernel wrote
-	// there, nil where it does not keep how much that was.
+	// Slot is the address of the copy, 0 if there is none; Copy has the bytes that the
+	// kernel wrote there, nil if it does not keep their number.
 	Slot x86.Addr
 	Copy []byte
 }
 
-// ReturnRegistration is what the kernel's register_kretprobe made of a return probe.
+// ReturnRegistration is the result of the kernel's register_kretprobe.
 type ReturnRegistration struct {
-	// Errno is negative, 0 where the probe is registered.
+	// Errno is negative, 0 if the probe is registered.
 	Errno int
-	// MaxActive is how many calls it can track, where nothing was asked for.
+	// MaxActive is the number of calls it can track by default.
 	MaxActive int
 }
 
-// slotRoom is the most that is written to a slot: the copy, and the jump or int3
-// after it.
+// slotRoom is the most bytes that are written to a slot: the copy, and the jump or int3 after it.
 const slotRoom = maxInsn + 5
 
-// booted is what asking a booted kernel needs.
+// booted holds the buffers and the last answer of a booted kernel.
 type booted struct {
 	// probe is room for a struct kretprobe, which begins with a struct kprobe.
 	probe *machine.Buf
 	at    probeLayout
-	// said and failed are what came of the last address that was asked about.
+	// said and failed are the answer for the last address, and its error.
 	said   Registration
 	failed error
 	last   x86.Addr
 }
 
-// probeLayout is where the members of struct kprobe are, as BTF says.
+// probeLayout has the offsets of members of struct kprobe, by BTF.
 type probeLayout struct {
 	addr, flags, insn, emulate, written, maxActive int
 	boostable                                      kimage.Member
-	// size is that of struct kretprobe.
+	// size is the size of struct kretprobe in bytes.
 	size int
 }
 
@@ -222,7 +220,7 @@ func (k *Kernel) RegisterReturn(at x86.Addr) (r ReturnRegistration, err error) {
 	return r, k.Undo()
 }
 
-// NumCPU is how many processors the machine has.
+// NumCPU returns the number of the machine's processors.
 func (k *Kernel) NumCPU() int { return k.m.NumCPU() }
 
 // Define lets the booted kernel take a definition as kprobe_events does, and takes it

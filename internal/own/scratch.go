@@ -7,11 +7,11 @@ import (
 	"kprobelab/x86"
 )
 
-// scratchSize is how long a function has to be to be written over.
+// scratchSize is the least size in bytes of a function that is written over.
 const scratchSize = 96
 
-// scratch is a function of the image that the questions do not run, written over
-// with code that is to be asked about: kallsyms knows its name and its size.
+// scratch is a function of the image that the questions do not run. Code for a question
+// is written over it: kallsyms knows its name and its size.
 type scratch struct {
 	k *Kernel
 	kimage.Symbol

@@ -14,11 +14,11 @@ import (
 // written over the beginning of the image's functions.
 
 const (
-	// arenaSize is all that the stand-in for kmalloc gives until Undo.
+	// arenaSize is the number of bytes that the stand-in for kmalloc gives until Undo.
 	arenaSize = 4 << 20
-	// arenaStep is what it gives at a time: more than the objects of kprobes take.
+	// arenaStep is the size of each allocation in bytes: more than the objects of kprobes take.
 	arenaStep = 1024
-	// pageSize is that of a page for copies of instructions.
+	// pageSize is the size of a page for copies of instructions.
 	pageSize = 4096
 )
 
@@ -42,9 +42,9 @@ var (
 type aided struct {
 	*Kernel
 	replaced []x86.Range
-	// calls is how many were made since the memory was put back.
+	// calls counts the calls since the memory was put back.
 	calls int
-	// listed is why there is no blacklist, and asked whether that was tried.
+	// listed says why there is no blacklist; asked: it was tried.
 	listed error
 	asked  bool
 	// probe is room for a struct kprobe.
@@ -216,7 +216,7 @@ func (k *Kernel) prepareBy(function string, addr x86.Addr) (int, error) {
 	return a.prepare(function, addr)
 }
 
-// patience is how many calls the arena has room for.
+// patience is the number of calls for which the arena has room.
 const patience = arenaSize / arenaStep / 8
 
 func (k *aided) prepare(function string, addr x86.Addr) (int, error) {

@@ -23,8 +23,8 @@ var appliers = map[kimage.SiteKind]string{
 // Applier is the name of the function that patches sites of a kind, "" for other kinds.
 func Applier(kind kimage.SiteKind) string { return appliers[kind] }
 
-// applyBudget is how many instructions one of them may take: there are tens of thousands of sites,
-// whose instructions are all decoded.
+// applyBudget is the most instructions that one of them may take: there are tens of thousands of
+// sites, whose instructions are all decoded.
 const applyBudget = 2_000_000_000
 
 // Patched is a text that the image's own functions have patched.

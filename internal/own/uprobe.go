@@ -8,21 +8,21 @@ import (
 	"kprobelab/x86"
 )
 
-// Uprobe is what an image's own arch_uprobe_analyze_insn makes of an instruction.
+// Uprobe is the answer of an image's own arch_uprobe_analyze_insn for an instruction.
 type Uprobe struct {
-	// Errno is 0 where it is accepted; the rest is then set.
+	// Errno is 0 if it is accepted; only then the rest is set.
 	Errno errno.Errno
-	// Copy is what the kernel executes out of line, Ops the name of the operations that
-	// it chose.
+	// Copy is the code that the kernel executes out of line, Ops the name of the
+	// operations that it chose.
 	Copy [16]byte
 	Ops  string
-	// Params are what these need, as struct arch_uprobe has it.
+	// Params are the operations' parameters, as struct arch_uprobe has them.
 	Params [8]byte
-	// Optimizable is the flag of that.
+	// Optimizable: the kernel's flag for an optimizable instruction is set.
 	Optimizable bool
 }
 
-// Where things are in struct arch_uprobe, and how long that and a struct mm_struct are at most.
+// Offsets in struct arch_uprobe, and the most bytes that it and a struct mm_struct take.
 const (
 	uprobeOps    = 16
 	uprobeParams = 24
