@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -40,6 +41,12 @@ func TestCauses(t *testing.T) {
 	require.NotEmpty(t, causeOf(largest, answer{out: "@a[1]: 1\n"}, answer{out: "@a[2]: 1\n"}))
 	require.Empty(t, causeOf(largest, answer{out: "@a[1]: 1\n"}, answer{out: "@a[2]: 2\n"}))
 	require.Empty(t, causeOf(script{text: "BEGIN { print(@a); }"}, answer{out: "@a[1]: 1\n"}, answer{out: "@a[2]: 1\n"}))
+	// The sum of a histogram is its value: of two with the same sum either is the largest.
+	histograms := script{text: `BEGIN { @a["x"] = hist(0); @a["y"] = hist(5); print(@a, 1); }`}
+	line := func(bucket string) string { return fmt.Sprintf("%-16s 1 |%s|\n\n", bucket, strings.Repeat("@", 52)) }
+	require.NotEmpty(t, causeOf(histograms, answer{out: "@a[x]:\n" + line("[0]")}, answer{out: "@a[y]:\n" + line("[4, 8)")}))
+	require.Empty(t, causeOf(histograms, answer{out: "@a[x]:\n" + line("[0]")}, answer{out: "@b[y]:\n" + line("[4, 8)")}))
+	require.Empty(t, causeOf(script{text: "BEGIN { print(@a); }"}, answer{out: "@a[x]:\n" + line("[0]")}, answer{out: "@a[x]:\n" + line("[4, 8)")}))
 	undefined := script{text: `BEGIN { printf("%#o%d\n", 5); }`}
 	require.NotEmpty(t, causeOf(undefined, answer{out: "051\n"}, answer{out: "%#o5\n"}))
 	require.Empty(t, causeOf(undefined, answer{out: "051\n", said: "WARNING: a\n"}, answer{out: "%#o5\n"}))
