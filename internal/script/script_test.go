@@ -179,6 +179,16 @@ func TestBucketsHoldTheirValues(t *testing.T) {
 			assert.LessOrEqual(t, l.Value(n), v)
 			assert.Greater(t, l.Value(n+1), v)
 		}
+		above := l
+		above.StopIsAbove = true
+		assert.Equal(t, min(l.bucket(v), above.Buckets()-1), above.bucket(v), "what is one step above is too high")
+		p := Histogram{Kind: Powers, Bits: rapid.IntRange(0, 5).Draw(t, "bits")}
+		if n := p.bucket(v); n > 0 {
+			assert.LessOrEqual(t, p.Value(n), v)
+			assert.Greater(t, uint64(p.Value(n+1)), uint64(v))
+		} else {
+			assert.Negative(t, v)
+		}
 	})
 }
 

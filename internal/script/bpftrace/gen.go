@@ -288,7 +288,7 @@ func (g *generator) aggregate(info *mapInfo, e script.Elem, x *node) script.Stmt
 		}
 		g.histogram(info, x, h)
 	case Lhist:
-		h := script.Histogram{Kind: script.Linear}
+		h := script.Histogram{Kind: script.Linear, StopIsAbove: true}
 		h.Start, _ = g.c.number(x.kids[1])
 		h.Stop, _ = g.c.number(x.kids[2])
 		h.Interval, _ = g.c.number(x.kids[3])

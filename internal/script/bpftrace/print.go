@@ -198,9 +198,9 @@ func (s *Script) entry(t *script.Thread, m *mapInfo, e script.Entry, div int64) 
 		}
 		return fmt.Sprintf("count %d, average %d, total %d", st.Count, avg/div, st.Sum)
 	case Hist:
-		return s.powers(&m.array.Histogram, st.Buckets, div)
+		return s.histogram(&m.array.Histogram, st.Buckets, div)
 	case Lhist:
-		return s.linear(&m.array.Histogram, st.Buckets)
+		return s.histogram(&m.array.Histogram, st.Buckets, 1)
 	}
 	return s.render(t, m.val, e.Int, e.Text, false, div)
 }
