@@ -6,12 +6,11 @@ import (
 	"kprobelab/internal/ctype"
 )
 
-// BTF has functions with their parameters and all types, but no places: what it says of
-// a parameter holds at the function's entry, by the rules of a call (System V ABI,
-// x86-64, 3.2.3).
+// BTF has functions with their parameters and all types, but no places: a parameter's place is
+// known at the function's entry only, by the rules of a call (System V ABI, x86-64, 3.2.3).
 
-// OfBTF is what a kernel's BTF and its modules' say, with symbols by ascending address.
-// Without any BTF, it knows the symbols alone.
+// OfBTF makes a File of the BTF of a kernel and of its modules, with symbols by
+// ascending address. Without any BTF, the File has the symbols alone.
 func OfBTF(raw []byte, modules [][]byte, list []Symbol) (f *File, err error) {
 	defer guard(&err)
 	f = &File{symbols: symbols{byName: map[string][]int{}}, fromBTF: true}

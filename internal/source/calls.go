@@ -6,10 +6,10 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// Calls are what the code of a file calls of a function by its name.
+// Calls are the calls of a function by its name, in the code of a file.
 type Calls struct {
-	// Direct are the calls that reach the function's own code, Inlined the copies of it
-	// in others, which no probe on the function sees.
+	// Direct are the calls that reach the function's own code. Inlined are the copies
+	// of the function in other functions, which no probe on the function sees.
 	Direct, Inlined []Call
 }
 

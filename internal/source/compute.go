@@ -26,8 +26,8 @@ var onTwo = map[byte][2]formula.Op{
 	opLe: {formula.Le, formula.LeU}, opLt: {formula.Lt, formula.LtU}, opNe: {formula.Ne, formula.Ne},
 }
 
-// formula is what operations compute, nil where they do what is not known here: jumps, calls, floating-point numbers,
-// registers as they were at the entry.
+// formula makes a formula of operations. It is nil if an operation is unknown here: jumps, calls,
+// floating-point numbers, registers as they were at the entry.
 func (p *Place) formula(v *node, ops []op) *formula.Formula {
 	var stack []entry
 	for _, o := range ops {
@@ -99,7 +99,7 @@ func (p *Place) compute(v *node, stack []entry, o op) ([]entry, bool) {
 	}
 }
 
-// start is what an operation puts on the stack that takes nothing from it.
+// start returns the value that an operation puts on the stack, if the operation takes none from it.
 func (p *Place) start(v *node, o op) (entry, bool) {
 	if (o.code == opRegvalType || o.code == opGNURegvalType) && named(int(o.a)) {
 		return v.cut(formula.In(int(o.a), 0), o.b)

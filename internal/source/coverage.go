@@ -15,8 +15,8 @@ type covered struct {
 	h        *header
 }
 
-// before is how many ranges that begin before an address are looked at: those of different units
-// overlap where the linker has thrown one away.
+// before is the number of ranges before an address that are looked at: ranges of different units
+// overlap if the linker has thrown one away.
 const before = 8
 
 func (c coverage) unit(addr uint64) *header {

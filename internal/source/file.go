@@ -43,18 +43,18 @@ type File struct {
 	// tables are the units with a table of lines, the latest at the end, and rows is how many rows these have.
 	tables []*Unit
 	rows   int
-	// left is how many entries may still be read for this question.
+	// left counts down the entries that may still be read for this question.
 	left int
-	// fromBTF is for what BTF and symbols alone say.
+	// fromBTF: BTF and symbols are all there is.
 	fromBTF bool
 	btf     []*ctype.BTF
 	// enums are the names of enumerations of BTF.
 	enumsOnce sync.Once
 	enums     map[string]enumerator
-	// aranges and roots are the units by their code, as two places say it.
+	// aranges and roots map code to units, by two parts of the file.
 	arangesOnce, rootsOnce sync.Once
 	aranges, roots         coverage
-	// mentioned are the units that name the file that was asked for last, and those that do not.
+	// mentioned says of each unit whether it names the file of the last question.
 	mentioned struct {
 		file string
 		in   map[*header]bool
@@ -206,7 +206,7 @@ func contents(s *elf.Section, file uint64) ([]byte, error) {
 	return b, err
 }
 
-// buildID is what a note of the linker says.
+// buildID returns the build ID from the linker's note.
 func buildID(e *elf.File) string {
 	for _, s := range e.Sections {
 		if s.Type != elf.SHT_NOTE || s.Size > 1<<16 {

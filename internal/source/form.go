@@ -21,7 +21,7 @@ type field struct {
 
 type abbrevs map[uint64]*abbrev
 
-// abbrevsAt are those at an offset of .debug_abbrev.
+// abbrevsAt returns the abbreviations at an offset of .debug_abbrev.
 func (f *File) abbrevsAt(at uint64) (abbrevs, error) {
 	if a, ok := f.abbrevs[at]; ok {
 		return a, nil

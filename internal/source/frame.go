@@ -25,7 +25,7 @@ type frames struct {
 	at uint64
 }
 
-// cie is what the descriptions of many functions have in common.
+// cie holds the fields that the descriptions of many functions share.
 type cie struct {
 	codeAlign uint64
 	dataAlign int64
@@ -196,7 +196,7 @@ func (c *cie) run(program []byte, upTo uint64) (int, int64, bool) {
 	return r.reg, r.offset, r.ok
 }
 
-// step is one instruction of those that have an operand of their own.
+// step executes one instruction whose opcode has no operand in its own byte; false if it is unsupported.
 func (c *cie) step(code byte, b *cursor, r *rule, kept *[]rule, at *uint64) bool {
 	switch code {
 	case 0x00: // nop

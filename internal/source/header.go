@@ -9,12 +9,12 @@ import (
 
 // header is the header of a unit.
 type header struct {
-	// start is where the header begins, root where the unit's first entry does, end where
-	// the next header does; all in .debug_info.
+	// start is the offset of the header, root of the unit's first entry, end of the next
+	// header; all in .debug_info.
 	start, root, end uint64
 	version          int
 	addrSize         int
-	// wide is for 64-bit DWARF.
+	// wide: it is 64-bit DWARF.
 	wide   bool
 	abbrev uint64
 	kind   byte

@@ -107,7 +107,7 @@ func (u *Unit) fileList() []*dwarf.LineFile {
 	return u.names
 }
 
-// declared is where an entry is declared.
+// declared returns the file and line of an entry's declaration.
 func (n *node) declared() (file string, no int) {
 	v, at := n.integrate(dwarf.AttrDeclFile)
 	if at != nil {
@@ -117,7 +117,7 @@ func (n *node) declared() (file string, no int) {
 	return file, int(i)
 }
 
-// called is where the call was that an inlined copy stands for.
+// called returns the file and line of the call that an inlined copy replaces.
 func (n *node) called() (file string, no int) {
 	v, at := n.integrate(dwarf.AttrCallFile)
 	if at != nil {
@@ -139,7 +139,7 @@ func (u *Unit) lineAt(addr uint64) (file string, no int, ok bool) {
 	return u.rowAt(addr)
 }
 
-// rowAt is what the table of lines has for an address.
+// rowAt returns the row for an address in the table of lines.
 func (u *Unit) rowAt(addr uint64) (file string, no int, ok bool) {
 	lines, err := u.table()
 	if err != nil || len(lines) == 0 {

@@ -31,18 +31,18 @@ const (
 	Address
 	// Computed is a value, or a place in memory, that no chain of reads leads to.
 	Computed
-	// Other is what no probe can read, such as a thread's own.
+	// Other is a place that no probe can read, such as a thread's own variable.
 	Other
 )
 
-// Location is where a variable is.
+// Location is the place of a variable.
 type Location struct {
 	Kind LocationKind
-	// Reg is the register's DWARF number, Offset what is added to it.
+	// Reg is the register's DWARF number; Offset is added to its value.
 	Reg    int
 	Offset int64
-	// Chain are reads of memory that come before the last one, at Offset: each of them
-	// is at what the one before gave plus so much.
+	// Chain are reads of memory that come before the last one, at Offset: each read is
+	// at the value of the one before plus so much.
 	Chain []int64
 	// Symbol and Addr are a static variable's.
 	Symbol string
@@ -50,16 +50,16 @@ type Location struct {
 	Value  int64
 	Bytes  []byte
 	Pieces []Piece
-	// Of is what an Address is of.
+	// Of is the location that an Address points to.
 	Of *Location
-	// Formula is what a Computed one is computed by, nil where that is not known: its value, or with InMemory the
-	// address at which memory has it.
+	// Formula computes a Computed location, nil if it is not known: its value, or with InMemory the
+	// address of it in memory.
 	Formula  *formula.Formula
 	InMemory bool
 	// Late is for a parameter that has no location at the function's entry, but at a later
 	// address: the compiler leaves the entry out where it has put the call to the tracer.
 	Late bool
-	// First is what the first operation alone says, where more follow that change it.
+	// First is the meaning of the first operation alone, if further operations change it.
 	First *Location
 }
 
@@ -78,7 +78,7 @@ type Piece struct {
 	Size int64
 }
 
-// registers is how many general registers there are; past them is the return address column.
+// registers is the number of general registers; the next number is the return address column.
 const registers = 16
 
 func register(n int) string {
@@ -229,7 +229,7 @@ func (p *Place) evaluate(v *node, ops []op, known bool) Location {
 	return whole
 }
 
-// value is what an expression computes.
+// value returns the value that an expression computes.
 func (p *Place) value(v *node, ops []op) Location {
 	if len(ops) == 1 && (ops[0].code == opEntryValue || ops[0].code == opGNUEntryValue) {
 		return p.entryValue(v, ops[0])
@@ -327,7 +327,7 @@ func (p *Place) pieces(v *node, ops []op) Location {
 	return out
 }
 
-// simple is what one operation says.
+// simple returns the location that one operation means.
 func (p *Place) simple(v *node, o op) Location {
 	switch k := o.code; {
 	case k == opAddr:

@@ -16,7 +16,7 @@ func TestExpressions(t *testing.T) {
 	for name, row := range map[string]struct {
 		raw   []byte
 		means string
-		// perf is what the first operation alone says.
+		// perf is the meaning of the first operation alone.
 		perf string
 	}{
 		"register":                       {[]byte{opReg0 + 5}, "%di", "%di"},

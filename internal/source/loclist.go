@@ -15,7 +15,7 @@ type span struct {
 // everywhere is the end of a span that has none.
 const everywhere = ^uint64(0)
 
-// spans are what a location attribute says, in the file's order.
+// spans returns the spans of a location attribute, in the file's order.
 func (n *node) spans(attr dwarf.Attr) []span {
 	v, at := n.integrate(attr)
 	if at == nil {
@@ -43,7 +43,7 @@ func (n *node) spans(attr dwarf.Attr) []span {
 	return nil
 }
 
-// base is what the addresses of a unit's lists count from.
+// base returns the address to which the addresses in a unit's lists are added.
 func (u *Unit) base() uint64 {
 	at, _ := u.root.Val(dwarf.AttrLowpc).(uint64)
 	return at

@@ -72,9 +72,9 @@ type Place struct {
 	Line int
 
 	scope, fn *node
-	// inner is for a place in the middle of a function's blocks.
+	// inner: it is a place in the middle of a function's blocks.
 	inner bool
-	// variables are those that BTF knows, where there is no DWARF.
+	// variables are the parameters that BTF has, if there is no DWARF.
 	variables []*Variable
 	returns   *ctype.Type
 }
@@ -93,8 +93,8 @@ func notFound(format string, a ...any) error { return &NotFound{What: fmt.Sprint
 // MaxPlaces bounds the places of one name, as perf does.
 const MaxPlaces = 128
 
-// ErrSkipCopies is what a visit's error is (errors.Is) that ends the walk over the copies of one
-// function in one unit, and not the others'.
+// ErrSkipCopies, as a visit's error (errors.Is), ends the walk over the copies of one function
+// in one unit, but not in other units.
 var ErrSkipCopies = errors.New("the other copies of this unit are left out")
 
 // Places calls visit for each place that w means, in the order of the units and of the
@@ -265,8 +265,8 @@ func isRest(symbol string) bool { return strings.Contains(symbol, ".part.") }
 // Described reports whether the debugging information has the function whose place it is.
 func (p *Place) Described() bool { return p.scope != nil || p.variables != nil || p.returns != nil }
 
-// Declaration is where the source declares the function whose place it is; of one in assembly, where it
-// begins.
+// Declaration returns the file and line at which the source declares the place's function; of an
+// assembly function, the line of its first instruction.
 func (p *Place) Declaration() (file string, line int) {
 	if p.scope == nil {
 		return "", 0

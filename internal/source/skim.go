@@ -9,18 +9,18 @@ import (
 // The standard library's reader makes an object of each, which takes half a minute. What is
 // here passes over entries and gives only what tells whether a unit is worth reading.
 
-// skimmed is what is seen of an entry in passing.
+// skimmed holds the parts of an entry that are read in passing.
 type skimmed struct {
 	at    uint64
 	tag   dwarf.Tag
 	depth int
-	// name is nil where there is none, or where an index leads to it.
+	// name is nil if there is none, or if an index leads to it.
 	name []byte
-	// indexed is for a name that is in .debug_str_offsets.
+	// indexed: the name is in .debug_str_offsets.
 	indexed bool
-	// origin is where an abstract origin, a specification or a call's origin is, 0 without.
+	// origin is the offset of an abstract origin, a specification or a call's origin, 0 if none.
 	origin uint64
-	// inline, code and declaration are whether the entry has these attributes.
+	// inline, code and declaration: the entry has these attributes.
 	inline, code, declaration bool
 }
 

@@ -22,17 +22,17 @@ type Statements struct {
 	Relative bool
 	// Nearest takes the nearest line with code where a line has none.
 	Nearest bool
-	// Most bounds how many places it may be.
+	// Most bounds the number of places.
 	Most int
 }
 
-// nearLines is how far the nearest line may be.
+// nearLines is the greatest distance to the nearest line.
 const nearLines = 5
 
-// fileRows are the rows of a unit that are of one file, by line and address.
+// fileRows are a unit's rows of one file, by line and address.
 type fileRows []line
 
-// first is the first row of a line in a function, nil where it has none.
+// first returns the first row of a line in a function, nil if the line has none.
 func (r fileRows) first(of *node, no int) *line {
 	for i := r.from(no); i < len(r) && r[i].no == no; i++ {
 		if of.hasPC(r[i].addr) {
@@ -42,13 +42,14 @@ func (r fileRows) first(of *node, no int) *line {
 	return nil
 }
 
-// from is where the rows of a line begin, or those of the next that has some.
+// from returns the index of the first row of a line, or of the next line that has rows.
 func (r fileRows) from(no int) int {
 	i, _ := slices.BinarySearchFunc(r, no, func(l line, no int) int { return cmp.Compare(l.no, no) })
 	return i
 }
 
-// all are the rows of a function, one for each line, from its first line on until one has none in it.
+// all returns a function's rows, one for each line, from its first line on, up to a line that has
+// none.
 func (r fileRows) all(of *node, no int) (out []line) {
 	for {
 		l := r.first(of, no)

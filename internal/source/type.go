@@ -84,7 +84,7 @@ func (n *node) makeType() *ctype.Type {
 	return t
 }
 
-// encoding is how a base type's value is encoded (DWARF 5, 7.8, DW_ATE_).
+// encoding is the encoding of a base type's values (DWARF 5, 7.8, DW_ATE_).
 type encoding int64
 
 const (
@@ -129,7 +129,7 @@ func kept[T any](list *[]T, read func() []T) []T {
 	return *list
 }
 
-// count is how many elements an array of one or more dimensions has.
+// count returns the number of elements of an array of one or more dimensions.
 func (n *node) count() int64 {
 	total := int64(1)
 	some := false

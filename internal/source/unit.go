@@ -33,7 +33,7 @@ type node struct {
 	c *madeType
 }
 
-// unit reads a unit, or finds it among those that were read last.
+// unit reads a unit, or finds it among the units that were read last.
 func (f *File) unit(h *header) (u *Unit, err error) {
 	for i, u := range f.recent {
 		if u.h == h {
@@ -192,11 +192,11 @@ func (n *node) hasPC(addr uint64) bool {
 	return false
 }
 
-// attrEntryPC is where an inlined copy is entered, where that is not where it starts.
+// attrEntryPC is the address at which an inlined copy is entered, if that is not its start.
 const attrEntryPC = dwarf.AttrEntrypc
 
-// exactEntry is the entry address that the file gives by itself, entry also what its
-// ranges begin with.
+// exactEntry returns the entry address that the file gives by itself; entry takes the
+// beginning of the ranges, too.
 func (n *node) exactEntry() (uint64, bool) {
 	for _, attr := range []dwarf.Attr{attrEntryPC, dwarf.AttrLowpc} {
 		if at, ok := n.Val(attr).(uint64); ok {

@@ -60,10 +60,10 @@ func (e *Misuse) Error() string { return e.What }
 // memory reports whether the value is read from memory, so that it has parts.
 func (v *Value) memory() bool { return len(v.Reads) > 0 || v.Kind == Static }
 
-// parts reports whether the value's parts can be had.
+// parts reports whether the value's parts can be read.
 func (v *Value) parts() bool { return v.memory() || v.Kind == Bytes }
 
-// Shift is what is so many bytes further in memory, or in a constant's bytes.
+// Shift moves a value by so many bytes in memory, or in a constant's bytes.
 func (v Value) Shift(by int64) Value {
 	if v.Kind == Bytes && len(v.Reads) == 0 {
 		v.Bytes = v.Bytes[min(max(by, 0), int64(len(v.Bytes))):]
@@ -104,7 +104,7 @@ func (v Value) number() (Value, error) {
 	return v, nil
 }
 
-// Follow is what a pointer points to.
+// Follow returns the value to which a pointer points.
 func (v Value) Follow() Value {
 	if !v.Address {
 		v.Reads = append(v.Reads[:len(v.Reads):len(v.Reads)], Read{0, v.User})

@@ -179,7 +179,7 @@ func (v *Variable) droppedText() string {
 	return v.Name + " was dropped by the compiler here; it is kept at " + v.Ranges()
 }
 
-// maxRanges is how many ranges are named.
+// maxRanges is the most ranges that are named.
 const maxRanges = 4
 
 // Ranges are the parts of the function in which the variable can be read.

@@ -48,10 +48,10 @@ const (
 	Complement
 )
 
-// Of is a number.
+// Of makes a number.
 func Of(n int64) *Formula { return &Formula{Op: Number, N: n} }
 
-// In is what a register has, plus a number.
+// In makes the value of a register, plus a number.
 func In(register int, plus int64) *Formula {
 	f := &Formula{Op: Register, N: int64(register)}
 	if plus == 0 {
@@ -60,16 +60,16 @@ func In(register int, plus int64) *Formula {
 	return Two(Add, f, Of(plus))
 }
 
-// At is what memory has at an address, as a number of so many bytes without a sign.
+// At makes the unsigned number of so many bytes in memory at an address.
 func At(address *Formula, size int64) *Formula { return &Formula{Op: Load, X: address, N: size} }
 
-// Two is an operation on two.
+// Two makes an operation on two formulas.
 func Two(op Op, x, y *Formula) *Formula { return &Formula{Op: op, X: x, Y: y} }
 
-// One is an operation on one.
+// One makes an operation on one formula.
 func One(op Op, x *Formula) *Formula { return &Formula{Op: op, X: x} }
 
-// Narrow is a number cut to the bytes of a type.
+// Narrow cuts a number to the bytes of a type.
 func Narrow(x *Formula, size int64, signed bool) *Formula {
 	if size <= 0 || size >= 8 {
 		return x
