@@ -12,21 +12,21 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// A file of a kernel can be a difference from the file of another kernel, its base: of
-// two levels of one series nearly all is the same. A section that is a difference is a
-// zstd frame with the base's section as its dictionary.
+// A file of a kernel can be a difference from the file of another kernel, its base: two
+// levels of one series are nearly equal. A section that is a difference is a zstd frame
+// with the base's section as its dictionary.
 
-// maxChain is how many files a file may need beside it: the head of its series, and the
-// file that this one is a difference from.
+// maxChain is the most files that a file may need beside it: the head of its series,
+// and the file from which this one is a difference.
 const maxChain = 2
 
-// dictionary is the number by which a frame names its dictionary: each has only one.
+// dictionary is the number of each frame's only dictionary.
 const dictionary = 1
 
-// ErrBase: the file that a file is a difference from is not there, or was made anew.
+// ErrBase: the file from which a file is a difference is missing, or was made anew.
 var ErrBase = errors.New("a difference from a file that is not beside it as it was: pack the kernel again")
 
-// readChain is readFile, of a file that needs at most so many others.
+// readChain reads a file as readFile does, and at most so many others that it needs.
 func readChain(name string, more int) (*file, error) {
 	b, err := readWhole(name)
 	if err != nil {
@@ -91,7 +91,7 @@ func reason(err error) error {
 	return err
 }
 
-// before is what a section of the file is a difference from.
+// before returns the base's data from which a section of the file is a difference.
 func (f *file) before(p *part) ([]byte, error) {
 	if f.base == nil {
 		return nil, ErrBase
@@ -106,8 +106,8 @@ func (f *file) before(p *part) ([]byte, error) {
 	return b, nil
 }
 
-// like is what the file has for a section of that name in another kernel. Text moves
-// between kernels: for a piece of text it is that piece with its neighbours.
+// like returns the data that the file has for a section of that name in another kernel.
+// Text moves between kernels: for a piece of text it is that piece with its neighbours.
 func (f *file) like(name string) ([]byte, error) {
 	i, ok := windowNumber(name)
 	if !ok {

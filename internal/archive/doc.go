@@ -28,7 +28,7 @@
 //	hazards  JSON: the accepted points at which a probe does harm, and what happens there
 //	types.*  the columns of package ctypes: functions with their numbers in BTF, types
 //	text.N   the verdicts of the N-th half megabyte of text
-//	inlined  where DWARF was at hand: functions, and those that have their code
+//	inlined  with DWARF: functions, and the functions that contain their code
 //
 // The sections from areas to text.N are there again, with "package." before the name,
 // for the modules of the kernel's package that are not loaded. A file with entries only

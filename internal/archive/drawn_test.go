@@ -22,7 +22,7 @@ type drawer struct {
 	img  *kimage.Image
 	syms []kimage.Symbol
 	text []kimage.Symbol
-	// hazards are where probes do harm, and refused points of that kind.
+	// hazards are points at which probes do harm, and refused points of that kind.
 	hazards []report.HazardPoint
 }
 
@@ -98,11 +98,11 @@ func (d *drawer) lines(n int) string {
 	return b.String()
 }
 
-// drawn is how many definitions are drawn of each kernel.
+// drawn is the number of definitions that are drawn for each kernel.
 const drawn = 2000
 
-// Rule: what check says of a file is what it says of the image, cell by cell: how a
-// probe runs, every errno, every rule and every word, and what goes wrong there.
+// Rule: check gives the same answers for a file as for the image, cell by cell: how a
+// probe runs, every errno, every rule and every word, and the hazards.
 func TestDrawnDefinitionsAreAnsweredAlike(t *testing.T) {
 	images := map[string]func() *kimage.Image{"guest": func() *kimage.Image { return guest(t) }}
 	if !testing.Short() {

@@ -57,8 +57,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // Header says which kernel a file is of.
 type Header struct {
 	Release string `json:"release"`
-	// Distribution is who built it, in one word, and Package the version of its
-	// package; "" where the banner tells neither.
+	// Distribution is the builder's name, in one word, and Package the version of its
+	// package; "" if the banner does not tell it.
 	Distribution string `json:"distribution,omitempty"`
 	Package      string `json:"package,omitempty"`
 	// BuildID is the linker's, in hexadecimal, or where there is none a hash of
@@ -66,17 +66,17 @@ type Header struct {
 	BuildID string `json:"build_id"`
 	CPU     string `json:"cpu"`
 	Profile string `json:"profile"`
-	// Standing is how sure the profile is (profile.Standing).
+	// Standing says how far the profile can be trusted (profile.Standing).
 	Standing string   `json:"standing,omitempty"`
 	Modules  []string `json:"modules,omitempty"`
-	// Packaged is how many modules of the package are there beside the loaded ones.
+	// Packaged counts the modules of the package besides the loaded ones.
 	Packaged int `json:"packaged,omitempty"`
-	// Inlined: DWARF was at hand, and tells what is inlined.
+	// Inlined: DWARF was there when the file was packed, and tells what is inlined.
 	Inlined bool `json:"inlined,omitempty"`
 	// Entries: the file answers for the entries of functions only.
 	Entries bool `json:"entries,omitempty"`
-	// Base is the file of the same folder that this one is a difference from; "" for
-	// a file that needs no other.
+	// Base is the file of the same folder from which this one is a difference; "" if
+	// the file needs no other.
 	Base string `json:"base,omitempty"`
 
 	Sections []sectionHead `json:"sections"`
@@ -249,7 +249,7 @@ func (h *Header) makePrintable() {
 	}
 }
 
-// windowSize is how far back a packed section may refer, in bytes.
+// windowSize is the greatest distance back to which a packed section may refer, in bytes.
 const windowSize = 16 << 20
 
 // decoders are shared: each keeps a few hundred kB.

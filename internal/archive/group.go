@@ -20,15 +20,15 @@ type groupPart struct {
 	Types       bool                `json:"types"`
 }
 
-// group is what a file has of the kernel and its loaded modules, or of the modules
-// of its package. Its parts are unpacked when they are asked for.
+// group holds the data of the kernel and its loaded modules, or of the modules of its
+// package. Its parts are unpacked when they are first needed.
 type group struct {
 	groupPart
 	file   *file
 	prefix string
 	texts  texts
-	// packed is where each area's symbols begin, syms are those that were read, and
-	// first is the number of each area's first one.
+	// packed has the columns at which each area's symbols begin, syms the symbols of areas
+	// that were read (nil before), and first the number of each area's first symbol.
 	packed         []columns
 	syms           [][]kimage.Symbol
 	first          []int
@@ -97,7 +97,7 @@ func (g *group) area(i int) (kimage.NameArea, error) {
 	return n, nil
 }
 
-// symbols are those of an area.
+// symbols returns the symbols of an area.
 func (g *group) symbols(i int) ([]kimage.Symbol, error) {
 	if g.syms[i] == nil {
 		c := g.packed[i]

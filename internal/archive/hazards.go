@@ -118,8 +118,7 @@ func (g *group) hazardsAt(at x86.Addr) ([]hazard.Finding, error) {
 // hazardSection is the name.
 const hazardSection = "hazards"
 
-// hazardous reports whether a file has hazards; those that were packed before there were
-// any have not.
+// hazardous reports whether a file has hazards. Files of older versions have none.
 func (f *file) hazardous() bool {
 	_, ok := f.parts[hazardSection]
 	return ok

@@ -47,7 +47,7 @@ type place struct {
 	area int
 }
 
-// opened is what a kernel shares with the same one with a module loaded.
+// opened holds the parts that a kernel shares with the same kernel with a module loaded.
 type opened struct {
 	// Header says which kernel it is.
 	Header  Header
@@ -56,7 +56,7 @@ type opened struct {
 	profile *profile.Config
 	answers []answer
 	own     *group
-	// packaged are the modules of the package, read when they are asked for.
+	// packaged has the modules of the package, nil until it is read.
 	packaged *group
 	inlined  map[string][]string
 	btf      ctypes.Writer

@@ -12,8 +12,8 @@ import (
 type nameIndex struct {
 	text string
 	seed maphash.Seed
-	// at is where the names begin in text, by the bucket of their hash and then
-	// ascending; those of bucket b are from ends[b] to ends[b+1].
+	// at has the offsets of names in text, by the bucket of their hash and then
+	// ascending; bucket b has the elements ends[b] to ends[b+1].
 	at, ends []uint32
 }
 
@@ -60,8 +60,8 @@ func (x *nameIndex) bucket(name string) uint32 {
 	return uint32(maphash.String(x.seed, name)) & uint32(len(x.ends)-2)
 }
 
-// find is where the names begin that are name, ascending. That of a padding is before
-// the name that it is made of.
+// find returns the offsets of a name, ascending. The offset of a padding is before the
+// name that it is made of.
 func (x *nameIndex) find(name string) []uint32 {
 	found := x.written(name)
 	if of, ok := strings.CutPrefix(name, paddingPrefix); ok {

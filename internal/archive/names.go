@@ -82,7 +82,7 @@ func (c *columns) add(syms []kimage.Symbol) {
 	}
 }
 
-// distance is how far the next higher address is from symbol i.
+// distance returns the distance from symbol i to the next higher address.
 func distance(syms []kimage.Symbol, i int) (uint64, bool) {
 	for j := i + 1; j < len(syms); j++ {
 		if syms[j].Addr > syms[i].Addr {

@@ -20,7 +20,7 @@ type texts []text
 
 type text struct {
 	span
-	// before is how many bytes of text come before.
+	// before counts the bytes of text before it.
 	before uint64
 }
 

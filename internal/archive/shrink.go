@@ -20,13 +20,13 @@ type Rewritten struct {
 	Before, After int
 }
 
-// worth is how many times smaller a difference has to be to be kept.
+// worth is the factor by which a difference must be smaller to be kept.
 const worth = 3
 
-// Shrink writes the files of a folder as differences, where these are a third of them or
-// less: the kernels of a series from one of them, its head, and that one from the head of an
-// earlier series. Files that are differences already, and those that others need, stay as they
-// are. done is told of each file that was written.
+// Shrink writes the files of a folder as differences, if these are a third of them or less:
+// the kernels of a series from one of them, its head, and the head from the head of an earlier
+// series. Files that are differences already, and files that others need, stay as they are.
+// done is called for each file that was written.
 func Shrink(dir string, done func(Rewritten) error) error {
 	all, err := membersOf(dir)
 	if err != nil {
@@ -239,10 +239,10 @@ func (f *file) bytes(base *file, name string) ([]byte, error) {
 	return c.bytes()
 }
 
-// shortest is how long a dictionary has to be.
+// shortest is the least length of a dictionary in bytes.
 const shortest = 64
 
-// addFrom adds a section as a difference, where that is shorter than it is alone.
+// addFrom adds a section as a difference, if that is shorter than the section alone.
 func (c *contents) addFrom(name string, data, before []byte) (bool, error) {
 	if len(before) < shortest {
 		return false, nil

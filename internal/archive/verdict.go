@@ -13,7 +13,7 @@ import (
 
 // verdict is one of the answers that register_kprobe gives in a kernel.
 type verdict struct {
-	// Runs is how an accepted probe runs. The others are for a refused one.
+	// Runs says how an accepted probe runs. The other fields are for a refused one.
 	Runs  string    `json:"runs,omitempty"`
 	Errno int       `json:"errno,omitempty"`
 	Kind  rule.Kind `json:"kind,omitempty"`
@@ -85,8 +85,8 @@ type verdictKey struct {
 	errno errno.Errno
 }
 
-// byUse numbers the verdicts anew, those that most addresses have first, and
-// returns the new number of each. The two that every file has keep theirs.
+// byUse numbers the verdicts anew, by the number of their addresses, and returns the
+// new number of each. The first two, which every file has, keep their numbers.
 func (v *verdicts) byUse(uses *[256]int) (renumber [256]byte) {
 	order := make([]int, len(v.list))
 	for i := range order {

@@ -14,11 +14,11 @@ const (
 	btfGlobal   = 1
 )
 
-// maxCount is how many members or parameters BTF can count.
+// maxCount is the most members or parameters that BTF can count.
 const maxCount = 1<<16 - 1
 
-// Writer makes BTF of tables: a kernel's, then modules' that build on it. But for
-// the first types', their numbers are others than in the BTF that the tables are of.
+// Writer makes BTF of tables: a kernel's, then modules' that build on it. Except for the
+// first types, their numbers differ from those in the BTF that the tables were made of.
 type Writer struct{ kernel *btfWriter }
 
 // Kernel is the BTF of a kernel's table.
@@ -116,7 +116,7 @@ func (w *btfWriter) head(name string, kind, count, value uint32) {
 
 func (w *btfWriter) word(v uint32) { w.types = binary.LittleEndian.AppendUint32(w.types, v) }
 
-// name is where a name is among the strings. A module's come after the kernel's.
+// name returns the offset of a name among the strings. A module's strings come after the kernel's.
 func (w *btfWriter) name(s string) uint32 {
 	if at, ok := w.names[s]; ok {
 		return at

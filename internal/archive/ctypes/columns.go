@@ -28,7 +28,7 @@ const (
 	numColumns
 )
 
-// Columns are what a Table is written as; more tables can follow in the same ones.
+// Columns are the written form of a Table; more tables can follow in the same columns.
 type Columns [numColumns][]byte
 
 // ColumnNames name them.

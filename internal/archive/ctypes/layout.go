@@ -1,11 +1,11 @@
 package ctypes
 
-// layout guesses where compilers put members, so that a column has only what is
-// otherwise.
+// layout guesses the places of members as compilers choose them, so that a column has
+// only the differences.
 type layout struct {
 	*Table
-	// aligns are the own nodes' in bytes; 0 is not known yet. busy are those that
-	// are being asked for.
+	// aligns are the alignments of the table's own nodes in bytes; 0 is not known yet.
+	// busy marks nodes whose alignment is being computed.
 	aligns []uint32
 	busy   []bool
 }
@@ -89,8 +89,7 @@ func (l *layout) align(r ref) uint32 {
 	return a
 }
 
-// place is where a member is guessed to be, in bits; end is where the one before
-// it ends.
+// place guesses the offset of a member, in bits; end is the end of the member before it.
 func (l *layout) place(n *node, m *member, end uint32) uint32 {
 	if n.kind == kindUnion {
 		return 0
@@ -101,7 +100,7 @@ func (l *layout) place(n *node, m *member, end uint32) uint32 {
 	return alignUp(end, 8*l.align(m.typ))
 }
 
-// after is where a member ends, in bits.
+// after returns the offset of a member's end, in bits.
 func (l *layout) after(m *member) uint32 {
 	if m.width > 0 {
 		return m.off + m.width
@@ -109,7 +108,7 @@ func (l *layout) after(m *member) uint32 {
 	return m.off + uint32(8*l.size(m.typ))
 }
 
-// whole is the size that a structure is guessed to have, in bytes.
+// whole guesses the size of a structure, in bytes.
 func (l *layout) whole(r ref, n *node) uint32 {
 	end := uint32(0)
 	for i := range n.members {

@@ -14,7 +14,7 @@ import (
 type reader struct {
 	Columns
 	*Table
-	// deltas are what the offsets and sizes are off the guessed ones, by node.
+	// deltas are the differences of offsets and sizes from the guessed ones, by node.
 	deltas []delta
 	err    error
 }

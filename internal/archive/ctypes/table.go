@@ -5,7 +5,7 @@ import "errors"
 // ErrFormat is columns that cannot be read.
 var ErrFormat = errors.New("types that cannot be read")
 
-// kind is what a type is.
+// kind is the kind of a type.
 type kind byte
 
 const (
@@ -66,7 +66,7 @@ type param struct {
 	typ  ref
 }
 
-// firstIDs is how many of BTF's first types keep their numbers: kernels take a
+// firstIDs is the number of BTF's first types that keep their numbers: kernels take a
 // number for one of them (package definition, TypeByID).
 const firstIDs = 16
 
@@ -78,7 +78,7 @@ type Table struct {
 	funcs []Func
 	// first are BTF's types 1 to firstIDs.
 	first []ref
-	// names is which function has a name.
+	// names maps a name to the index of its function.
 	names map[string]int
 	// ordered: the nodes are in the order in which they are written, for the table was read.
 	ordered bool
@@ -100,7 +100,7 @@ func (t *Table) OnlyFunctions() *Table {
 	return out
 }
 
-// inBase is how many nodes are the kernel's under a module's.
+// inBase returns the number of the kernel's nodes under a module's table.
 func (t *Table) inBase() int {
 	if t.base == nil {
 		return 0
@@ -108,7 +108,7 @@ func (t *Table) inBase() int {
 	return len(t.base.nodes)
 }
 
-// at is a node by its number, counted from 1.
+// at returns a node by its number, counted from 1.
 func (t *Table) at(n int) *node {
 	if in := t.inBase(); n > in {
 		return &t.nodes[n-1-in]
