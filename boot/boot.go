@@ -33,9 +33,9 @@ type Options struct {
 	Append string
 	// Files are files of the initramfs besides init.
 	Files []File
-	// Console gets what the kernel writes to its console, as it comes; may be nil.
+	// Console gets the kernel's console output as it comes; may be nil.
 	Console io.Writer
-	// Limit is how long all may take, from power-on to the end of follow.
+	// Limit is the longest time from power-on to the end of follow.
 	Limit time.Duration
 }
 
@@ -54,7 +54,7 @@ const baseLine = "console=ttyS0 panic=-1 nokaslr tsc=reliable"
 // kaslrLine is baseLine with KASLR.
 var kaslrLine = strings.Replace(baseLine, " nokaslr", "", 1)
 
-// CommandLine is what the kernel is booted with.
+// CommandLine returns the kernel's command line.
 func (o *Options) CommandLine() string {
 	line := baseLine
 	if o.KASLR {
@@ -77,7 +77,7 @@ type Guest struct {
 	running  *qemu.Running
 	debugger *qemu.Debugger
 	stop     x86.Addr
-	// Slide is how far from where it is linked the kernel is.
+	// Slide is the distance in bytes between the kernel's address and its link address.
 	Slide int64
 	// call is the instruction of init's calls.
 	call x86.Addr
@@ -179,7 +179,7 @@ func (g *Guest) toStop() error {
 	}
 }
 
-// diOffset is where pt_regs has di (arch/x86/include/asm/ptrace.h).
+// diOffset is the offset of di in pt_regs (arch/x86/include/asm/ptrace.h).
 const diOffset = 112
 
 // atStop says whether the call of getppid is init's: rdi points to the registers of user

@@ -26,13 +26,13 @@ func (e *Error) Error() string { return e.Why }
 // Unwrap returns the error of QEMU, or of the connection to it.
 func (e *Error) Unwrap() error { return e.err }
 
-// consoleLines is how much of the console a person is shown.
+// consoleLines is the number of lines of the console that an error shows.
 const consoleLines = 12
 
 // ErrCPU is the error of a machine whose processor QEMU does not know.
 var ErrCPU = errors.New("QEMU does not know the processor")
 
-// panicLine begins what a kernel says last.
+// panicLine is the beginning of a kernel's last message.
 const panicLine = "Kernel panic - not syncing: "
 
 // explain finds the reason in how the machine has ended. An error of follow that is no

@@ -28,11 +28,11 @@ func (o *Options) CheckWords() error {
 	return nil
 }
 
-// kaslrAlign is what KASLR moves the kernel by: a multiple of the least alignment of its
-// text (CONFIG_PHYSICAL_ALIGN).
+// kaslrAlign is the unit in bytes by which KASLR moves the kernel: the least alignment of its text
+// (CONFIG_PHYSICAL_ALIGN).
 const kaslrAlign = 2 << 20
 
-// findKernel waits until init begins, and finds out where KASLR has put the kernel.
+// findKernel waits until init begins, and computes the address to which KASLR has moved the kernel.
 func (g *Guest) findKernel(gate x86.Addr) error {
 	entry := x86.Addr(binary.LittleEndian.Uint64(Init[24:])) // e_entry
 	if err := g.debugger.BreakAt(entry); err != nil {
@@ -64,7 +64,7 @@ func (g *Guest) findKernel(gate x86.Addr) error {
 	return g.debugger.Clear(entry)
 }
 
-// gateOffset is where a gate of the IDT leads (SDM Vol. 3, "64-Bit Mode IDT").
+// gateOffset returns the address that a gate of the IDT points to (SDM Vol. 3, "64-Bit Mode IDT").
 func gateOffset(gate [16]byte) x86.Addr {
 	low, middle := binary.LittleEndian.Uint16(gate[0:]), binary.LittleEndian.Uint16(gate[6:])
 	return x86.Addr(uint64(low) | uint64(middle)<<16 | uint64(binary.LittleEndian.Uint32(gate[8:]))<<32)

@@ -12,7 +12,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Format is how a dump is written.
+// Format is the file format of a dump.
 type Format string
 
 // The formats: an ELF core file, in which pages of zeros are holes, or the same as one
@@ -24,23 +24,23 @@ const (
 
 // Dump says how to save a machine.
 type Dump struct {
-	// File is where to; it is there when all is written.
+	// File is the file's path; the file appears there when all is written.
 	File   string
 	Format Format
-	// Progress is called with how many bytes of memory are saved; nil for nobody.
+	// Progress is called with the number of saved bytes of memory; may be nil.
 	Progress func(stage string, done, total int64)
 }
 
-// dumped is a dump that is being written. Text is where the kernel is linked: without it the dump does not say where memory is
-// mapped, as it cannot with KASLR, and its readers walk page tables.
+// dumped is a dump that is being written. Text is the kernel's text at its link address. Without it
+// the dump does not contain the mapping of memory, as with KASLR, and its readers walk page tables.
 type dumped struct {
 	Dump
 	text x86.Range
 }
 
-// Saved is what Save has written.
+// Saved describes the file that Save has written.
 type Saved struct {
-	// Bytes is the file's size, Memory the machine's.
+	// Bytes is the file's size, Memory the size of the machine's memory, in bytes.
 	Bytes, Memory int64
 }
 

@@ -11,14 +11,14 @@ import (
 	"kprobelab/internal/mailbox"
 )
 
-// tracefs is where init mounts it.
+// tracefs is the mount point that init uses.
 const tracefs = "/sys/kernel/tracing/"
 
 // bufferKB is the size of each CPU's trace buffer: the usual one would lose the beginning
 // of a long trace.
 const bufferKB = 8192
 
-// ErrDefinition is a line that the kernel did not take.
+// ErrDefinition is a definition that the kernel refused.
 var ErrDefinition = errors.New("the kernel refuses the definition")
 
 // ErrTraceWrite is a text that a file of tracing did not take.

@@ -23,10 +23,11 @@ import (
 // ErrPackage is a file that is no package, or a package without anything of a kernel.
 var ErrPackage = errors.New("there is no kernel in it")
 
-// places are where packages have what belongs to a kernel: the release is what the parentheses have.
+// places are the paths in packages of the files that belong to a kernel. The group in parentheses
+// is the release.
 var places = []struct {
 	path *regexp.Regexp
-	// name is where it is kept, with the release in place of %s.
+	// name is the file's name in the store, with %s for the release.
 	name string
 }{
 	{regexp.MustCompile(`^boot/vmlinuz-([^/]+)$`), "vmlinuz-%s"},

@@ -19,7 +19,7 @@ import (
 // ErrExported is a file that Export has not written, or that has changed since.
 var ErrExported = errors.New("it is no exported kernel")
 
-// exported is what an exported file begins with.
+// exported is the first entry of an exported file.
 type exported struct {
 	Kernel Kernel `json:"kernel"`
 	// Files are the checksums (SHA-256) of the files that follow.

@@ -12,8 +12,8 @@ import (
 	"kprobelab/internal/unpack"
 )
 
-// suites are those of Debian's that have kernels; each brings its security updates. Experimental is none that the word
-// newest means.
+// suites are Debian's suites with kernels; each includes its security updates. The word newest
+// never selects a kernel of experimental.
 var suites = []string{"bullseye", "bookworm", "bookworm-backports", "trixie", "trixie-backports", "forky", "sid"}
 
 const experimental = "experimental"
@@ -42,7 +42,7 @@ func (s *Store) Available(ctx context.Context) ([]string, error) {
 	return releases(l), nil
 }
 
-// releases are those of the kernels in a list, the newest first.
+// releases returns the releases of the kernels in a list, the newest first.
 func releases(l *debian.List) (list []string) {
 	for _, name := range l.Names() {
 		if m := kernelImage.FindStringSubmatch(name); m != nil && l.Newest(name).Size > emptyPackage && releaseName.MatchString(m[1]) {

@@ -14,9 +14,9 @@ import (
 	"kprobelab/internal/debian"
 )
 
-// Kernel is one that the store has.
+// Kernel is a kernel in the store.
 type Kernel struct {
-	// Release is what uname -r says on it.
+	// Release is the kernel's release, as uname -r prints it.
 	Release string `json:"release"`
 	// Package and Version are the package that it came in, From the file or the suite; Packaged is the package's checksum.
 	Package  string `json:"package,omitempty"`

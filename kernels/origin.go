@@ -23,18 +23,18 @@ import (
 // ErrMirror is a system that does not say where Debian's archive is.
 var ErrMirror = errors.New("apt's sources name no mirror of Debian's; --mirror URL (or KPROBELAB_MIRROR) does")
 
-// origins are where suites are fetched from, and who signs them.
+// origins are the archives from which suites are fetched, and the keys that sign them.
 type origins struct {
 	debian.Mirrors
 	rings map[*debian.Source]*debian.Keyring
 }
 
-// proxy is what apt's configuration says of a scheme.
+// proxy returns the proxy that apt's configuration names for a scheme.
 func (s *Store) proxy(scheme string) string {
 	return debian.Configuration(s.o.Root)["acquire::"+scheme+"::proxy"]
 }
 
-// find says where suites come from.
+// find returns the archives from which suites are fetched.
 func (s *Store) find() (*origins, error) {
 	if s.origins != nil {
 		return s.origins, nil
@@ -149,7 +149,7 @@ func (s *Store) list(ctx context.Context, suites []string, kind string, wanted f
 // allPackages is the kind of a list that has all of a suite.
 const allPackages = "all"
 
-// lasts is how long an index that was fetched is used.
+// lasts is the time for which a fetched index is used.
 const lasts = 24 * time.Hour
 
 // kept is a list of packages in the cache.
@@ -157,7 +157,7 @@ type kept struct {
 	Packages []*debian.Package
 }
 
-// suite has a suite's packages, from the cache or the archive.
+// suite returns a suite's packages, from the cache or the archive.
 func (s *Store) suite(ctx context.Context, o *origins, from *debian.Source, suite, kind string, wanted func(string) bool) ([]*debian.Package, error) {
 	base := strings.TrimSuffix(from.URI, "/")
 	at := sha256.Sum256([]byte(base + " " + strings.Join(s.o.Keyrings, " ")))

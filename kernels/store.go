@@ -18,20 +18,20 @@ import (
 type Options struct {
 	// Dir is the folder in which all is kept; by default kprobelab in the user's cache folder.
 	Dir string
-	// Mirror is the address of Debian's archive, as http://deb.debian.org/debian. By default it is $KPROBELAB_MIRROR, else what
-	// the user's file debian.sources or debian.list says (in kprobelab in the user's folder of configurations), else what
-	// apt's sources say.
+	// Mirror is the address of Debian's archive, as http://deb.debian.org/debian. By default it is
+	// $KPROBELAB_MIRROR, else the address in the user's file debian.sources or debian.list (in
+	// kprobelab in the user's folder of configurations), else the address in apt's sources.
 	Mirror string
-	// Keyrings are files of keys that indexes are checked with; by default those that the source names, else Debian's, else
-	// those that the system trusts.
+	// Keyrings are files of keys that check the indexes. By default they are the keyrings that the
+	// source names, else Debian's, else the keyrings that the system trusts.
 	Keyrings []string
-	// Root is where the system's configuration is, / by default.
+	// Root is the folder above the system's configuration, / by default.
 	Root string
 	// Refresh fetches indexes anew that are a day old or less.
 	Refresh bool
 	// Offline fetches nothing.
 	Offline bool
-	// Say gets a line for what is done, Progress how far it is; either may be nil.
+	// Say gets a line for each action, Progress is called with its progress; either may be nil.
 	Say      io.Writer
 	Progress func(stage string, done, total int64)
 }
@@ -39,15 +39,15 @@ type Options struct {
 // ErrOffline is something that would have to be fetched, and must not.
 var ErrOffline = errors.New("it is not in the cache, and nothing is fetched (--offline)")
 
-// Store is the folder of kernels and programs, and where more come from. It is for one goroutine at a time; several stores, of
-// several processes too, may have one folder.
+// Store is the folder of kernels and programs, with the archives from which it fetches more. It is
+// for one goroutine at a time. Several stores, of several processes too, may have one folder.
 type Store struct {
 	o      Options
 	client *download.Client
 	now    func() time.Time
-	// origins are where suites are, once they were looked for.
+	// origins are the archives, nil before the first fetch.
 	origins *origins
-	// fresh are the indexes that were fetched anew, told the addresses that were named for it.
+	// fresh are the indexes that were fetched anew, told the addresses that were printed for it.
 	fresh, told map[string]bool
 }
 

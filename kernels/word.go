@@ -12,12 +12,12 @@ import (
 	"kprobelab/internal/debian"
 )
 
-// word is what a person calls a kernel.
+// word is a person's name for a kernel.
 type word struct {
 	// One of these: a release, a series of releases, a suite; or the newest.
 	release, series, suite string
 	newest                 bool
-	// flavour is what the release of Debian's ends with.
+	// flavour is the ending of a Debian release, such as cloud-amd64.
 	flavour string
 }
 
@@ -78,7 +78,7 @@ func (w word) means(release string) bool {
 	return ok && (rest == "" || !strings.ContainsRune("0123456789", rune(rest[0])))
 }
 
-// flavourOf is how a release of Debian's ends.
+// flavourOf returns the flavour at the end of a Debian release.
 func flavourOf(release string) string {
 	for _, f := range flavours {
 		if strings.HasSuffix(release, "-"+f) {

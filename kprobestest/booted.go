@@ -30,15 +30,15 @@ type dump struct {
 	free []*pooled
 }
 
-// pooled is a machine that goes from test to test.
+// pooled is a machine that several tests use one after the other.
 type pooled struct {
 	from *dump
 	lab  *kprobelab.Lab
-	// fresh is where the dump stands.
+	// fresh is the state of the dump before any test.
 	fresh *machine.Snapshot
 }
 
-// plain reports whether options are about the subsystem only: such tests can share a
+// plain reports whether options concern the subsystem only: tests with such options can share a
 // machine.
 func plain(o *kprobelab.Options) bool {
 	rest := *o
@@ -46,8 +46,7 @@ func plain(o *kprobelab.Options) bool {
 	return reflect.DeepEqual(rest, kprobelab.Options{})
 }
 
-// open makes a Lab for a test: of a dump, on a machine of those that are shared, where
-// the options allow it.
+// open makes a Lab for a test: of a dump, on a shared machine if the options allow it.
 func open(image string, o *kprobelab.Options) (*kprobelab.Lab, *pooled, error) {
 	if !plain(o) || !isDump(image) {
 		l, err := kprobelab.Open(image, o)

@@ -21,16 +21,16 @@ import (
 type Machine struct {
 	t   testing.TB
 	lab *kprobelab.Lab
-	// sites are where probes were registered, for the leak check.
+	// sites has the place of each registered probe, for the leak check.
 	sites map[*kprobes.Kprobe]string
-	// warned are the warnings that were given; the same one is not repeated.
+	// warned are the warnings that were printed; none is repeated.
 	warned map[string]bool
-	// pooled is where the machine of a booted kernel goes back to.
+	// pooled is the shared machine to which a booted kernel returns.
 	pooled *pooled
 	// ret is a return instruction of the machine's own, 0 until it is needed.
 	ret x86.Addr
-	// settles: calls wait for the optimizer first. new says that probes have come since it was
-	// done, calls how many calls are under way.
+	// settles: calls wait for the optimizer first. new is true if probes were added since the last
+	// wait; calls is the number of calls under way.
 	settles, new bool
 	calls        int
 }
@@ -75,21 +75,20 @@ type Options struct {
 	// jump optimization. The default is decoder.X86asm.
 	Reader decoder.Reader
 
-	// Engine is what executes the guest's code: "unicorn" or "interp". Empty: that
-	// of $KPROBELAB_ENGINE, or else unicorn where this build has it.
+	// Engine is the engine that executes the guest's code: "unicorn" or "interp". Empty means
+	// $KPROBELAB_ENGINE, or else unicorn if this build has it.
 	Engine string
-	// CPUs is how many there are, 1 by default, at most 64.
+	// CPUs is the number of CPUs, 1 by default, at most 64.
 	CPUs int
 	// Seed decides every choice of the scheduler.
 	Seed int64
-	// Budget is how many instructions a call may execute, 100 million by
-	// default.
+	// Budget is the number of instructions that a call may execute, 100 million by default.
 	Budget uint64
-	// Timeout is how long a call may take in real time, without end by default.
-	// Runs that it ends need not repeat.
+	// Timeout is the real time that a call may take, unlimited by default. Runs that it ends need
+	// not repeat.
 	Timeout time.Duration
-	// Slice is after how many instructions the scheduler may switch to another task: 1000
-	// by default, counted by blocks, and 1 with EveryInstruction. The CPUs of a booted kernel
+	// Slice is the number of instructions after which the scheduler may switch to another task:
+	// 1000 by default, counted by blocks, and 1 with EveryInstruction. The CPUs of a booted kernel
 	// have slices of their own.
 	Slice uint64
 	// EveryInstruction lets the scheduler switch tasks after any instruction, or
@@ -99,8 +98,7 @@ type Options struct {
 	// FreeHits lets no virtual time pass in a probe's own work, so that a probed run
 	// of a booted kernel gets its timers' interrupts where the unprobed one does.
 	FreeHits bool
-	// TrapCost is how many nanoseconds int3 and #DB take on the virtual clock, 100
-	// by default.
+	// TrapCost is the virtual time in nanoseconds that int3 and #DB take, 100 by default.
 	TrapCost uint64
 }
 
@@ -136,7 +134,7 @@ func New(t testing.TB, o *Options) *Machine {
 	return m
 }
 
-// Lab is what the machine is made of: image, machine and kprobes.
+// Lab returns the Lab that the machine uses: image, machine and kprobes.
 func (m *Machine) Lab() *kprobelab.Lab { return m.lab }
 
 // Image is the code under test.
@@ -157,10 +155,10 @@ func (m *Machine) misused(u *kprobes.Misuse) {
 	}
 }
 
-// Call calls a function and returns rax; the arguments are as for the machine's Call:
-// integers, strings, []byte (copied in and back), *machine.Buf, x86.Addr. There have to
-// be as many as the function's prototype has, where the image has it (BTF). A
-// call that fails ends the test; Try is for those that are meant to.
+// Call calls a function and returns rax; the arguments are as for the machine's Call: integers,
+// strings, []byte (copied in and back), *machine.Buf, x86.Addr. Their number has to match the
+// function's prototype, if the image has it (BTF). A call that fails ends the test; use Try for
+// calls that may fail.
 func (m *Machine) Call(name string, args ...any) uint64 {
 	m.t.Helper()
 	v, err := m.Try(name, args...)
@@ -275,11 +273,11 @@ func (m *Machine) returns() x86.Addr {
 	return m.ret
 }
 
-// maxString is how long a string may be that ReadString reads.
+// maxString is the most bytes that ReadString reads.
 const maxString = 1 << 16
 
-// ReadString is the string of bytes from an address up to a zero byte. The test
-// ends where memory does before that, or after 65,536 bytes.
+// ReadString returns the bytes from an address up to a zero byte. The test ends if unmapped memory
+// comes first, or after 65,536 bytes.
 func (m *Machine) ReadString(at x86.Addr) string {
 	m.t.Helper()
 	var text []byte

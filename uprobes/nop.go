@@ -84,7 +84,7 @@ func canOptimize(code []byte, k *decoder.Kernel, at x86.Addr, u *profile.Uprobes
 		n = 10
 	case u.OptimizesNop5:
 		n = 5
-		// 6.18 takes every 90 and 0f 1f /0 for a nop here, not only those that it emulates.
+		// 6.18 takes every 90 and 0f 1f /0 for a nop here, not only the nops that it emulates.
 		plain := k.Opcode[0] == 0x90 || k.Opcode[0] == 0x0f && k.OpcodeLen == 2 && k.Opcode[1] == 0x1f && k.Reg() == 0
 		if u.DecodesNops && !decodedNop(k) || !u.DecodesNops && !plain {
 			return false

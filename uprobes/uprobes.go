@@ -7,10 +7,10 @@ import (
 	"kprobelab/x86"
 )
 
-// InsnSize is how many bytes a uprobe copies of the program (MAX_UINSN_BYTES).
+// InsnSize is the number of bytes that a uprobe copies of the program (MAX_UINSN_BYTES).
 const InsnSize = 16
 
-// Way is how a hit runs the instruction.
+// Way is the way in which a hit executes the instruction.
 type Way uint8
 
 // The ways.
@@ -29,7 +29,7 @@ func (w Way) String() string {
 	return [...]string{"stepped", "emulated as a branch", "emulated as a push"}[w]
 }
 
-// Fixups are what has to be put right around a step.
+// Fixups is the set of corrections after a step.
 type Fixups uint8
 
 // The fixups, with the kernel's numbers.
@@ -47,27 +47,27 @@ const (
 	FixBX
 )
 
-// Analysis is what the kernel makes of an instruction.
+// Analysis is the kernel's decision about an instruction.
 type Analysis struct {
-	// Errno is ENOTSUPP or ENOEXEC where it is refused, else 0. The rest is of
-	// instructions that are accepted.
+	// Errno is ENOTSUPP or ENOEXEC if the instruction is refused, else 0. The other fields are set
+	// for accepted instructions.
 	Errno  errno.Errno
 	Length int
 	Way    Way
-	// Fixups are of Stepped.
+	// Fixups are set for Stepped.
 	Fixups Fixups
-	// Target is how far past the instruction's end a Branch leads, where it is taken; 0 for a
-	// nop. Opcode is what it is taken for: a jump (eb, e9), a call (e8), a condition (70 to
-	// 7f), a nop (others).
+	// Target is the distance in bytes from the instruction's end to the destination of a Branch
+	// that is taken; 0 for a nop. Opcode is the opcode that the kernel emulates: a jump (eb, e9), a
+	// call (e8), a condition (70 to 7f), a nop (others).
 	Target int64
 	Opcode byte
-	// Register is what a Push pushes, 0 to 15.
+	// Register is the number of the register that a Push pushes, 0 to 15.
 	Register int
-	// Copy is what stands in the XOL area.
+	// Copy are the bytes in the XOL area.
 	Copy [InsnSize]byte
 	// Optimizable: the nop can become a call of the uprobe's trampoline.
 	Optimizable bool
-	// Hazard says what goes wrong although the instruction is accepted, "" for nothing.
+	// Hazard is the hazard of an accepted instruction, "" for none.
 	Hazard Hazard
 }
 

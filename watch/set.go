@@ -10,14 +10,14 @@ import (
 	"kprobelab/x86"
 )
 
-// Hit is what one instruction did to a Watchpoint's bytes.
+// Hit describes one instruction's accesses to a Watchpoint's bytes.
 type Hit struct {
-	// Kinds are its accesses, of those that the Watchpoint is for.
+	// Kinds are the watched kinds of access that it made.
 	Kinds uint32
-	// Old and New are what the bytes held before and after the instruction, the first
-	// byte lowest.
+	// Old and New are the values of the bytes before and after the instruction, the first byte
+	// lowest.
 	Old, New uint64
-	// CPU and Task are who executed it, Now is the virtual clock.
+	// CPU and Task executed it; Now is the virtual clock, in nanoseconds since boot.
 	CPU, Task int
 	Now       uint64
 }
@@ -33,10 +33,10 @@ type Watchpoint struct {
 	Len uint32
 	// Kinds are machine.WatchRead and machine.WatchWrite, or machine.WatchExec.
 	Kinds uint32
-	// CPU and Task are whose accesses; Any is everybody's.
+	// CPU and Task select the accesses that count; Any selects all.
 	CPU, Task int
 	Handler   Handler
-	// Hits is how many there were.
+	// Hits is the number of hits so far.
 	Hits uint64
 }
 

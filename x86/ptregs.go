@@ -19,13 +19,12 @@ type PtRegs struct {
 // PtRegsSize is the size of the frame in bytes.
 const PtRegsSize = 168
 
-// RegArgs is how many integer arguments of a function are in registers.
+// RegArgs is the number of a function's integer arguments that are in registers.
 const RegArgs = 6
 
-// Arg is a function's integer argument n, from 0 on, at its entry, as
-// regs_get_kernel_argument has it (System V ABI: di, si, dx, cx, r8, r9). It
-// panics for n of RegArgs and more, which are on the stack: 8 bytes each, from
-// SP+8 on.
+// Arg returns a function's integer argument n, from 0 on, at its entry, as regs_get_kernel_argument
+// does (System V ABI: di, si, dx, cx, r8, r9). It panics for n of RegArgs and more: these are on
+// the stack, 8 bytes each, from SP+8 on.
 func (r *PtRegs) Arg(n int) uint64 {
 	return *[RegArgs]*uint64{&r.DI, &r.SI, &r.DX, &r.CX, &r.R8, &r.R9}[n]
 }

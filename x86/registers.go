@@ -9,8 +9,8 @@ var frame = [PtRegsSize / 8]string{
 	"orig_ax", "ip", "cs", "flags", "sp", "ss",
 }
 
-// RegOffset is where struct pt_regs has the register of that name, such as di or
-// orig_ax, in bytes.
+// RegOffset returns the offset in bytes in struct pt_regs of the register of that name, such as di
+// or orig_ax.
 func RegOffset(name string) (off int, ok bool) {
 	for i, n := range frame {
 		if n == name {

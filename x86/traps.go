@@ -1,9 +1,8 @@
 package x86
 
-// Traps is what a machine calls when a CPU traps, on that CPU, with interrupts
-// off, and with the frame to resume from afterwards. regs is valid during the
-// call only. A false return means: not mine, do what the kernel does otherwise.
-// kprobes implements it; a machine calls it.
+// Traps receives the traps of a machine's CPUs. The machine calls a method on the trapping CPU,
+// with interrupts off, and with the frame to resume from afterwards. regs is valid during the call
+// only. If a method returns false the kernel handles the trap. kprobes implements Traps.
 type Traps interface {
 	// Int3 is vector 3; regs.IP is one past the int3.
 	Int3(regs *PtRegs) bool

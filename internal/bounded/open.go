@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// writerComes is how long a FIFO may have no writer. A shell that is about to
-// start one needs milliseconds.
+// writerComes is the longest time that a FIFO may have no writer. A shell that is about to start
+// one needs milliseconds.
 const writerComes = 3 * time.Second
 
 // Open opens a file for reading. A FIFO to which nobody writes is an error; it

@@ -92,8 +92,8 @@ func (r *Release) Of(suite string, at time.Time, expired bool) error {
 	return nil
 }
 
-// Packages are the names under which a component's list of packages for x86-64 may be had, those that unpack fastest first. The
-// first is what its checksum is of.
+// Packages returns the name of a component's list of packages for x86-64, and its checksum. Of the
+// packed forms it prefers the one that unpacks fastest.
 func (r *Release) Packages(component string) (name string, sum Sum, ok bool) {
 	for _, ending := range []string{".gz", ".xz", ""} {
 		name = component + "/binary-amd64/Packages" + ending
@@ -104,7 +104,8 @@ func (r *Release) Packages(component string) (name string, sum Sum, ok bool) {
 	return "", Sum{}, false
 }
 
-// Path is where a file of the index is, below the suite's folder: one by its checksum does not change while it is fetched.
+// Path returns the path of a file of the index, below the suite's folder. A path by checksum does
+// not change while it is fetched.
 func (r *Release) Path(name string, sum Sum) string {
 	if !r.ByHash {
 		return name

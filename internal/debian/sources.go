@@ -147,11 +147,12 @@ func lineOptions(words []string, of *Source) []string {
 // suites are names of Debian's suites. Other vendors like to name theirs after them.
 var suites = []string{"oldoldstable", "oldstable", "stable", "testing", "unstable", "sid", "bullseye", "bookworm", "trixie", "forky", "duke"}
 
-// Mirrors are where a system has Debian's archive and its security updates from.
+// Mirrors are the system's sources of Debian's archive and its security updates; nil for none.
 type Mirrors struct{ Main, Security *Source }
 
-// Debian finds the entries of Debian's own archive among sources. One with Debian's key counts more than one whose
-// address ends as Debian's do, and that more than one whose suite has a name of Debian's and that names no key.
+// Debian finds the entries of Debian's own archive among sources. An entry with Debian's key ranks
+// before an entry whose address ends as Debian's do, and that before an entry whose suite has a
+// name of Debian's and that names no key.
 func Debian(list []Source) Mirrors {
 	var m Mirrors
 	for rank := range 3 {
@@ -193,8 +194,8 @@ func debianRank(s *Source) int {
 	return 2
 }
 
-// KeyFiles are the files of the keys that a source below root is checked with: those that it names, else Debian's own
-// keyring, else all that the system trusts for any source.
+// KeyFiles returns the files of the keys that check a source below root: the files that the source
+// names, else Debian's own keyring, else all keyrings that the system trusts for any source.
 func (s *Source) KeyFiles(root string) []string {
 	if s.Named() {
 		return s.Keys

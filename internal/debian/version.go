@@ -48,7 +48,7 @@ func part(a, b string) int {
 	return 0
 }
 
-// span is how many digits, or others, s begins with.
+// span returns the number of digits, or of other characters, that s begins with.
 func span(s string, digit bool) int {
 	n := 0
 	for n < len(s) && (s[n] >= '0' && s[n] <= '9') == digit {

@@ -26,18 +26,19 @@ var ErrSum = errors.New("it is not the file that the index names")
 var ErrAnswer = errors.New("it cannot be fetched")
 
 const (
-	// tries is how often a broken connection is followed by another.
+	// tries is the number of connections that are tried if one breaks.
 	tries = 5
-	// stalls is how long nothing may come.
+	// stalls is the longest time without a byte.
 	stalls = 45 * time.Second
 )
 
 // Client fetches.
 type Client struct {
 	http *http.Client
-	// Progress is told of bytes that come, total 0 where it is not known; it may be nil.
+	// Progress is called as bytes come; total is 0 if the size is unknown. It may be nil.
 	Progress func(what string, done, total int64)
-	// Pause is how long is waited for a broken connection's server, times the number of the try.
+	// Pause is the wait before the server of a broken connection is tried again, times the number
+	// of the try.
 	Pause time.Duration
 }
 
@@ -63,7 +64,7 @@ func New(proxy func(scheme string) string) *Client {
 	return &Client{Pause: time.Second, http: &http.Client{Transport: transport}}
 }
 
-// Schemes are those of the addresses that are fetched.
+// Schemes are the schemes of addresses that can be fetched.
 var Schemes = []string{"http", "https", "file"}
 
 // missing is an answer of 404 or its like.

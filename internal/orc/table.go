@@ -8,7 +8,7 @@ import (
 	"kprobelab/x86"
 )
 
-// register is what an offset of an entry is to be added to.
+// register is the base to which an offset of an entry is added.
 type register int
 
 const (
@@ -32,7 +32,7 @@ var (
 	registersNow    = []register{regUndefined, regUnknown, regDX, regSP, regBP, regDI, regR10, regR13, regPrevSP, regSPIndirect, regBPIndirect}
 )
 
-// kind is what a frame is.
+// kind is the kind of a frame.
 type kind int
 
 const (
@@ -50,23 +50,23 @@ var (
 	kindsBefore = []kind{kindCall, kindRegs, kindPartial}
 )
 
-// entry is what is known of the stack at an instruction.
+// entry describes the stack at an instruction.
 type entry struct {
 	spOffset, bpOffset int64
 	spReg, bpReg       register
 	kind               kind
-	// signal: the next frame's address is of an instruction that was interrupted, not
-	// one past a call.
+	// signal: the next frame's address is that of an interrupted instruction, not the address after
+	// a call.
 	signal bool
 }
 
-// guess is what the kernel takes for code without entries: that it has a frame pointer.
+// guess is the entry that the kernel assumes for code without entries: code with a frame pointer.
 var guess = entry{spReg: regBP, spOffset: 16, bpReg: regPrevSP, bpOffset: -16, kind: kindCall}
 
 // atNull is a call of a null pointer.
 var atNull = entry{spReg: regSP, spOffset: 8, bpReg: regUndefined, kind: kindCall}
 
-// bits is where a member of an entry is.
+// bits is the position of a member of an entry.
 type bits struct{ shift, width int }
 
 func (b bits) of(w uint64) uint64 { return w >> b.shift & (1<<b.width - 1) }

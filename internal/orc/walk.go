@@ -59,10 +59,10 @@ func (u *Unwinder) Kernel(addr uint64) bool {
 	return u.text.Contains(a) || u.init.Contains(a)
 }
 
-// Frame is where a walk is.
+// Frame is the position of a walk.
 type Frame struct {
 	IP, SP, BP uint64
-	// Signal: IP is an instruction that was interrupted, not one past a call.
+	// Signal: IP is an interrupted instruction, not the address after a call.
 	Signal bool
 	// Regs are the registers there, if they are known.
 	Regs *x86.PtRegs
@@ -73,8 +73,8 @@ func At(regs *x86.PtRegs) Frame {
 	return Frame{IP: regs.IP, SP: regs.SP, BP: regs.BP, Signal: true, Regs: regs}
 }
 
-// inactive is what __switch_to_asm leaves on the stack of a task that does not run
-// (struct inactive_task_frame): r15, r14, r13, r12, bx, bp, and where it goes on.
+// The offsets in the frame that __switch_to_asm leaves on the stack of a task that does not run
+// (struct inactive_task_frame): r15, r14, r13, r12, bx, bp, and the return address.
 const (
 	inactiveBP   = 5 * 8
 	inactiveRet  = 6 * 8
@@ -121,8 +121,8 @@ type state struct {
 	*Unwinder
 	Frame
 	original func(addr, at uint64) uint64
-	// full: all registers of Regs are known, not only those that the processor pushes;
-	// previous are the last ones of which that was so.
+	// full: all registers of Regs are known, not only those the processor pushes. previous is the
+	// last Regs for which full was true.
 	full     bool
 	previous *x86.PtRegs
 	atEnd    bool
@@ -213,8 +213,8 @@ func (s *state) caller(e entry) (sp uint64, ok bool) {
 	return 0, false
 }
 
-// interrupted goes to what an exception or an interrupt has interrupted, whose registers
-// are at sp: all, or those that the processor pushed.
+// interrupted goes to the frame that an exception or an interrupt has interrupted. Its registers
+// are at sp: all, or only the five that the processor pushed.
 func (s *state) interrupted(k kind, sp uint64) (at uint64, ok bool) {
 	regs, from := new(x86.PtRegs), uint64(0)
 	if k == kindPartial {

@@ -16,8 +16,8 @@ type Entry struct {
 	Name string
 	// Mode is its type and permissions (stat(2), st_mode).
 	Mode uint32
-	// Data is what it has, unless it is From, a file of the host; a link's data is
-	// where it leads.
+	// Data is its content, unless From is set, the path of a file of the host. The data of a link
+	// is its target.
 	Data []byte
 	From string
 	// Major and Minor are a device's numbers.

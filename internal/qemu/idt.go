@@ -7,8 +7,8 @@ import (
 	"kprobelab/x86"
 )
 
-// IDT is where the processor that is looked at has its table of interrupts. The machine
-// must stand.
+// IDT returns the address of the interrupt table of the selected processor. The machine must be
+// stopped.
 func (r *Running) IDT() (x86.Addr, error) {
 	var text string
 	if err := r.monitor.ask("human-monitor-command", map[string]any{"command-line": "info registers"}, &text); err != nil {

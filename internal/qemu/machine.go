@@ -25,16 +25,16 @@ type Machine struct {
 	QEMU string
 	// Kernel is the image's path, CPU the model as QEMU writes it.
 	Kernel, CPU string
-	// CPUs is how many processors the guest has. One thread of QEMU runs them in
-	// turn. With Parallel each has its own thread: QEMU then sometimes translates
-	// an instruction while another CPU patches it, and the guest dies.
+	// CPUs is the number of processors of the guest. One thread of QEMU runs them in turn. With
+	// Parallel each has its own thread: QEMU then sometimes translates an instruction while another
+	// CPU patches it, and the guest dies.
 	CPUs     int
 	Parallel bool
 	// SurvivesOops: an oops ends the task that it happens in; else it ends the machine.
 	SurvivesOops bool
-	// Megabytes is how much memory the guest has, 0 for 1024.
+	// Megabytes is the size of the guest's memory, 0 for 1024.
 	Megabytes int
-	// From is a file that Save has written of the same machine: it goes on from there.
+	// From is a file that Save has written of the same machine: the machine continues from it.
 	From string
 	// Debugged opens the socket that Debug connects to.
 	Debugged bool
@@ -57,12 +57,12 @@ type Machine struct {
 	Counted bool
 	// Console gets what the machine writes to its console, as it comes; may be nil.
 	Console io.Writer
-	// Limit is how long the machine may run.
+	// Limit is the longest time that the machine may run.
 	Limit time.Duration
 }
 
-// physicalText is where the kernel's text lies in physical memory without
-// KASLR: as far from its start as it is linked from the base of kernel text.
+// physicalText returns the physical address of the kernel's text without KASLR: its distance from
+// the start of memory is that of the link address from the base of kernel text.
 func physicalText(addr x86.Addr) uint64 { return uint64(addr) - 0xffffffff80000000 }
 
 // Boot boots the kernel, calls follow to speak with it, and ends it. The error is an
@@ -355,7 +355,7 @@ func (r *Running) Asleep() (bool, error) {
 
 var flagsAndHalt = regexp.MustCompile(`RFL=([0-9a-f]+).* HLT=(\d)`)
 
-// Spent is how much of the host's CPU time the machine has used.
+// Spent returns the CPU time of the host that the machine has used.
 func (r *Running) Spent() (time.Duration, error) {
 	b, err := bounded.ReadFile(fmt.Sprintf("/proc/%d/stat", r.cmd.Process.Pid), 4096)
 	if err != nil {

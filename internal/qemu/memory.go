@@ -9,7 +9,7 @@ import (
 	"kprobelab/x86"
 )
 
-// packetBytes is how many bytes of memory a packet of the debugger carries.
+// packetBytes is the number of bytes of memory in a packet of the debugger.
 const packetBytes = 1024
 
 // ReadMemory reads memory at a virtual address of the task that runs on the CPU that has

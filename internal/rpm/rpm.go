@@ -154,7 +154,7 @@ func (p *RPM) Next() (*unpack.Entry, error) {
 	return p.entry(h), nil
 }
 
-// entry is what a header of cpio says. Names are absolute in older packages.
+// entry makes an entry of a header of cpio. Names are absolute in older packages.
 func (p *RPM) entry(h *cpio.Header) *unpack.Entry {
 	kinds := map[cpio.FileMode]unpack.Kind{cpio.TypeReg: unpack.File, cpio.TypeDir: unpack.Folder, cpio.TypeSymlink: unpack.Link}
 	name := strings.TrimPrefix(h.Name, "/")

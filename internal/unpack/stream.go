@@ -19,10 +19,10 @@ import (
 // ErrPacked is a packed stream that is damaged, cut off, or unpacks to too much.
 var ErrPacked = errors.New("its packed data is of no use")
 
-// slack is what any stream may unpack to, in bytes: a short text packs well.
+// slack is the number of bytes that any stream may unpack to: a short text packs well.
 const slack = 1 << 20
 
-// formats are what packages and indexes are packed in, by the first bytes.
+// formats are the packing formats of packages and indexes, by the first bytes.
 var formats = []struct {
 	name, magic string
 	open        func(*bufio.Reader) (io.Reader, func(), error)
@@ -43,7 +43,7 @@ var formats = []struct {
 	}},
 }
 
-// stream is what a packed stream unpacks to.
+// stream reads the unpacked content of a packed stream.
 type stream struct {
 	name   string
 	r      io.Reader

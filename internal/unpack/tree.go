@@ -16,7 +16,7 @@ import (
 // ErrHostile is a package that would reach outside of its folder, or that no packager makes.
 var ErrHostile = errors.New("the package is refused")
 
-// Kind is what an entry of a package is.
+// Kind is the type of an entry of a package.
 type Kind int
 
 // The kinds that are unpacked. All else, such as a device, is Other.
@@ -219,8 +219,8 @@ func local(name string) (string, error) {
 	return clean, nil
 }
 
-// inside is where a symbolic link leads, as the tree has it. An absolute path means the package's own folder, which is
-// the system's root once it is installed.
+// inside returns the target of a symbolic link, as the tree stores it. An absolute path means the
+// package's own folder, which is the system's root once it is installed.
 func inside(name, target string) (string, error) {
 	if target == "" || strings.ContainsRune(target, 0) || len(target) > bounded.PackagePath {
 		return "", fmt.Errorf("%w: the link %s leads nowhere", ErrHostile, shown(name))

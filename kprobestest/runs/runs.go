@@ -62,16 +62,16 @@ type Column struct {
 
 // Step is a step that another CPU can notice, or that depends on one.
 type Step struct {
-	// Lane is whose: a column, a CPU that acknowledges, the worker.
+	// Lane is the lane of the step: a column, a CPU that acknowledges, or the worker.
 	Lane string `json:"lane"`
 	Kind string `json:"kind"`
 	// At is FUNCTION+N, or a place in the slots.
 	At string `json:"at,omitempty"`
-	// Bytes, in hex, are what a store writes and what a fetch sees.
+	// Bytes, in hex, are the bytes that a store writes, or a fetch reads.
 	Bytes string `json:"bytes,omitempty"`
 }
 
-// End is what there is when all is done, before the probes are taken out.
+// End is the state when all steps are taken, before the probes are removed.
 type End struct {
 	Verdict string `json:"verdict"`
 	// Code is the text in hex.
@@ -90,8 +90,8 @@ func Cases() ([]Case, error) {
 	return list, nil
 }
 
-// Implementation is what an adapter gives: it runs a case in the order of its steps,
-// and says how that ended. A step that cannot be taken is an error.
+// Implementation is an adapter's interface: Run takes a case's steps in their order, and returns
+// the end state. A step that cannot be taken is an error.
 type Implementation interface {
 	Run(c *Case) (End, error)
 }

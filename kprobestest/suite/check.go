@@ -11,23 +11,23 @@ type Kernel interface {
 	// Register plants a kprobe, so many bytes into the text, whose pre handler counts.
 	// The result is the name of the error, such as "EILSEQ", or "".
 	Register(offset int) string
-	// Settle lets what the optimizer has queued happen.
+	// Settle makes the optimizer process its queues.
 	Settle()
-	// Runs is how a hit of the probe runs the instruction while there is no jump, ""
-	// where the implementation does not tell.
+	// Runs returns the way in which a hit of the probe executes the instruction while there is no
+	// jump, "" if the implementation does not know it.
 	Runs() string
 	// Optimized reports whether the probe has its jump.
 	Optimized() bool
 	// Call calls a function of the text.
 	Call(function string, args []Number) Number
-	// Hits is how often the handler ran.
+	// Hits returns the number of runs of the handler.
 	Hits() int
 	Unregister()
 	// Text is the code as it is now.
 	Text() []byte
 }
 
-// Difference is an answer that is not the one expected.
+// Difference is an answer that differs from the expected one.
 type Difference struct {
 	Decision, Release string
 	Offset            int

@@ -39,34 +39,33 @@ type Decision struct {
 	Answers []Answer `json:"answers"`
 }
 
-// Answer is what kernels of some releases say.
+// Answer holds the results of the kernels of some releases.
 type Answer struct {
 	Releases []string `json:"releases"`
 	// Offsets has an element for each byte of the text, in order.
 	Offsets []Offset `json:"offsets"`
 }
 
-// Offset is what happens to a kprobe at one byte.
+// Offset is the result of a kprobe at one byte.
 type Offset struct {
-	// Errno is the name of register_kprobe's error, "" where the probe is accepted.
-	// The other fields are of accepted probes.
+	// Errno is the name of register_kprobe's error, "" if the probe is accepted. The other fields
+	// are set for accepted probes.
 	Errno string `json:"errno,omitempty"`
-	// At is where the probe is put, where that is not the byte asked for: after an
-	// ENDBR64.
+	// At is the offset of the probe, if that differs from the requested one: after an ENDBR64.
 	At int `json:"at,omitempty"`
-	// Runs is how a hit runs the instruction while there is no jump: "stepped" (a copy,
-	// with a trap after it), "boosted" (a copy, with a jump after it), "emulated".
+	// Runs is the way in which a hit executes the instruction while there is no jump: "stepped" (a
+	// copy, with a trap after it), "boosted" (a copy, with a jump after it), "emulated".
 	Runs string `json:"runs,omitempty"`
 	// Optimized: the probe gets its jump.
 	Optimized bool `json:"optimized,omitempty"`
-	// Hits is how often the call hits the probe.
+	// Hits is the number of hits of the probe in one call.
 	Hits int `json:"hits,omitempty"`
 	// Hazard says that the kernel accepts the probe, and that a hit of it goes wrong
-	// (docs/hazards.md): it is not called.
+	// (docs/hazards.md): the function is not called then.
 	Hazard string `json:"hazard,omitempty"`
 }
 
-// Of is what kernels of a release say, and whether that is known.
+// Of returns the answer of a release, and whether there is one.
 func (d *Decision) Of(release string) (Answer, bool) {
 	for _, a := range d.Answers {
 		if slices.Contains(a.Releases, release) {

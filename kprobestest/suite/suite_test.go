@@ -102,7 +102,7 @@ func (k *lab) Text() []byte {
 	return b
 }
 
-// answer is what this program says of each byte.
+// answer returns this program's result for each byte.
 func (k *lab) answer() (list []suite.Offset) {
 	for offset := range k.decision.Text {
 		o := suite.Offset{Errno: k.Register(offset)}

@@ -41,18 +41,18 @@ type Refusal struct {
 	Text  string
 }
 
-// Error is the errno, and why.
+// Error returns the errno and the reason.
 func (r *Refusal) Error() string { return fmt.Sprintf("%s: %s", r.Errno.Error(), r.Text) }
 
-// Unwrap is the errno.
+// Unwrap returns the errno.
 func (r *Refusal) Unwrap() error { return r.Errno }
 
-// asked is what the checks look at.
+// asked is the request that the checks examine.
 type asked struct {
 	*Event
 	s  *Set
 	by Asker
-	// ofPerf is whether perf_event_open asks, not the kernel itself.
+	// ofPerf is true if perf_event_open makes the request, false if the kernel itself does.
 	ofPerf bool
 }
 

@@ -6,7 +6,7 @@ import (
 	"kprobelab/x86"
 )
 
-// MaxLen is how many bytes a register watches at most.
+// MaxLen is the most bytes that a register watches.
 const MaxLen = 8
 
 // Piece is data that one register can watch.

@@ -2,13 +2,13 @@ package registers
 
 import "kprobelab/x86"
 
-// Count is how many there are: DR0 to DR3 (HBP_NUM).
+// Count is the number of debug registers with an address: DR0 to DR3 (HBP_NUM).
 const Count = 4
 
 // Any is every CPU, or no task.
 const Any = -1
 
-// What bp_type says (linux/hw_breakpoint.h).
+// Values of bp_type (linux/hw_breakpoint.h).
 const (
 	Empty   uint32 = 0
 	Read    uint32 = 1
@@ -20,7 +20,7 @@ const (
 // ExecuteLen is bp_len of Execute: sizeof(long).
 const ExecuteLen = 8
 
-// Attr is what is asked for, in the words of struct perf_event_attr.
+// Attr is a request, in the terms of struct perf_event_attr.
 type Attr struct {
 	Type          uint32 // bp_type
 	Addr          x86.Addr

@@ -2,22 +2,22 @@ package registers
 
 import "kprobelab/x86"
 
-// Kernel is what the rules depend on.
+// Kernel holds the properties of a kernel that the rules depend on.
 type Kernel struct {
-	// CPUs is how many there may be (nr_cpu_ids), Offline which of them are not there.
+	// CPUs is the number of possible CPUs (nr_cpu_ids); Offline lists the CPUs that are offline.
 	CPUs    int
 	Offline []int
-	// UserEnd is the first address that is not a program's; 0 is x86.UserEnd.
+	// UserEnd is the end of user addresses; 0 means x86.UserEnd.
 	UserEnd x86.Addr
-	// Entry is memory that the ways into the kernel use: no register may be on it.
+	// Entry is the memory of the kernel's entry code: no register may watch it.
 	Entry []x86.Range
-	// Blacklisted is whether kprobes are refused at an address; nil: nowhere.
+	// Blacklisted reports whether kprobes are refused at an address; nil means nowhere.
 	Blacklisted func(x86.Addr) bool
-	// Ranges is whether lengths above 8 are possible (X86_FEATURE_BPEXT of AMD's).
+	// Ranges is true if lengths above 8 are possible (X86_FEATURE_BPEXT of AMD).
 	Ranges bool
 	// Paranoid is kernel.perf_event_paranoid.
 	Paranoid int
-	// Restricted is whether 3 and more of it keep all but root from perf_event_open (Debian's patch,
+	// Restricted: a Paranoid of 3 or more denies perf_event_open to all but root (Debian's patch,
 	// CONFIG_SECURITY_PERF_EVENTS_RESTRICT).
 	Restricted bool
 }

@@ -24,25 +24,26 @@ const (
 	dr7Reserved = 0xffffffff0000fc00
 )
 
-// Traced is what a debugger has made of a task's debug registers.
+// Traced is the state of a task's debug registers, as a debugger has set them.
 type Traced struct {
 	slots    [Count]*Event
 	dr6, dr7 uint64
 }
 
-// lengths are those of DR7's LEN, by its two bits (SDM Vol. 3B, "Debug Control Register").
+// lengths are the lengths of DR7's LEN, by its two bits (SDM Vol. 3B, "Debug Control Register").
 var lengths = [4]uint64{1, 2, 8, 4}
 
-// types are bp_type of DR7's R/W, by its two bits; that of input and output is none.
+// types are the bp_type of DR7's R/W, by its two bits; input and output has none.
 var types = [4]uint32{Execute, Write, Empty, Read | Write}
 
-// control is what DR7 has for a register.
+// control returns the fields of DR7 for a register.
 func control(dr7 uint64, n int) (enabled bool, rw, length uint64) {
 	field := dr7 >> (16 + 4*n)
 	return dr7>>(2*n)&3 != 0, field & 3, field >> 2 & 3
 }
 
-// attr has DR7's words for a register. An execute breakpoint has the length bits of one byte.
+// attr sets the fields of DR7 for a register. An execute breakpoint has the length bits of one
+// byte.
 func attr(a Attr, rw, length uint64, enabled bool) (Attr, error) {
 	a.Type, a.Len, a.Disabled = types[rw], lengths[length], !enabled
 	switch {

@@ -180,7 +180,7 @@ func TestPoke(t *testing.T) {
 		"an offset after struct user":               {[]poke{{UserSize, 0, errno.EIO}}, 0, nil},
 		"DR6 at first":                              {nil, 0, map[uint64]uint64{dr6: 0xffff0ff0}},
 		"DR6 is kept":                               {[]poke{{dr6, 5, 0}}, 0, map[uint64]uint64{dr6: 5}},
-		"DR7 takes those that are on":               {[]poke{{dr7, 0x110005, 0}}, 2, map[uint64]uint64{dr7: 0x110005, dr0: 0}},
+		"DR7 takes the enabled registers":           {[]poke{{dr7, 0x110005, 0}}, 2, map[uint64]uint64{dr7: 0x110005, dr0: 0}},
 		"DR7 watches input and output":              {[]poke{{dr7, 0x20001, errno.EINVAL}}, 0, map[uint64]uint64{dr7: 0}},
 		"DR7 executes more than a byte":             {[]poke{{dr7, 0x40001, errno.EINVAL}}, 0, nil},
 		"an address that is no multiple":            {[]poke{{dr0, 0x1001, 0}, {dr7, 0xd0001, errno.EINVAL}}, 1, map[uint64]uint64{dr7: 0}},

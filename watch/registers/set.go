@@ -90,8 +90,9 @@ func (s *Set) room(e *Event) bool {
 	return true
 }
 
-// taken is how many of a CPU's registers an event cannot have: the CPU's own, and those of
-// the same task, or of an event for the CPU of the task that has most.
+// taken returns the number of a CPU's registers that an event cannot have: registers of the CPU's
+// own events, and of events of the same task. An event for the CPU counts those of the task that
+// has most.
 func (s *Set) taken(e *Event, cpu int) int {
 	own, of := 0, map[int]int{}
 	for _, o := range s.events {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Format is what is known of an event's records: its format file.
+// Format describes an event's records: it is the content of the event's format file.
 type Format struct {
 	// Name is the event's, Group its group's (the kernel calls it system).
 	Name, Group string
@@ -13,7 +13,7 @@ type Format struct {
 	ID int
 	// Common and Fields are the fields in the order of their offsets.
 	Common, Fields []Field
-	// Print is what follows "print fmt: ".
+	// Print is the text after "print fmt: ".
 	Print string
 	// BareArrays leaves the number of elements out of an array's declaration:
 	// "u8 name[]" (6.1 and later; before, "u8 name[4]").

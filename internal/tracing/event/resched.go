@@ -15,7 +15,7 @@ var reschedChars = map[byte]byte{
 	FlagLazyResched | FlagNeedResched | FlagPreemptResched: 'B',
 }
 
-// ReschedChar is how a line says that its task is asked to give up its CPU.
+// ReschedChar returns the character in a line for the flags that ask its task to give up its CPU.
 func ReschedChar(c *profile.Tracing, flags byte) byte {
 	mask := byte(FlagNeedResched | FlagPreemptResched)
 	if c.LazyResched {

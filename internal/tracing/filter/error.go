@@ -10,19 +10,19 @@ import (
 type Error struct {
 	// Text is the filter's.
 	Text string
-	// Msg is what the kernel calls it; empty where it says only "Error".
+	// Msg is the kernel's message; empty if the kernel prints only "Error".
 	Msg string
-	// Pos is where in the text, in bytes, as error_log points at it.
+	// Pos is the error's position in the text, in bytes, as error_log points at it.
 	Pos int
-	// Errno is what the write fails with.
+	// Errno is the error number of the write.
 	Errno errno.Errno
 }
 
-// Prefix is what the kernel puts before Msg in error_log:
-// "event filter parse error: error: Field not found".
+// Prefix is the text that the kernel puts before Msg in error_log: "event filter parse error:
+// error: Field not found".
 const Prefix = "event filter parse error"
 
-// NoDetail is what error_log says of an Error without a Msg, at position 0.
+// NoDetail is the text in error_log of an Error without a Msg, at position 0.
 const NoDetail = "Error"
 
 // Error implements error.
@@ -36,8 +36,8 @@ func (e *Error) Error() string {
 // Unwrap gives the errno.
 func (e *Error) Unwrap() error { return e.Errno }
 
-// ReadBack is what the filter file reads after the failed write: the text, a
-// caret under the place, and the message.
+// ReadBack returns the content of the filter file after the failed write: the text, a caret under
+// the place, and the message.
 func (e *Error) ReadBack() string {
 	if e.Msg == "" {
 		return fmt.Sprintf("%s\nError: (0)\n", e.Text)
@@ -79,7 +79,7 @@ func (e *Error) ForGroup() *Error {
 	return &Error{Text: e.Text, Msg: msgGroup, Errno: e.Errno}
 }
 
-// GroupText is what a group's filter file reads.
+// GroupText is the content of a group's filter file.
 const GroupText = "### global filter ###\n" +
 	"# Use this to set filters for multiple events.\n" +
 	"# Only events with the given fields will be affected.\n" +

@@ -14,7 +14,7 @@ import (
 	"kprobelab/internal/tracing/event"
 )
 
-// fields are those of an event with an argument of each sort.
+// fields are the fields of an event with an argument of each sort.
 var fields = &event.Format{
 	Common: event.Common(),
 	Fields: []event.Field{

@@ -5,7 +5,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Current is what a record does not hold: the CPU and the task that write it.
+// Current is the CPU and the task that write a record; the record does not hold them.
 type Current struct {
 	CPU int
 	// Comm is the task's name, 15 bytes at most.

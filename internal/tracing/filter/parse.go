@@ -14,8 +14,7 @@ type parser struct {
 	i      int
 	fields *event.Format
 	rules  *event.Filters
-	// preds is how many predicates were read, depth how many parentheses are
-	// open.
+	// preds is the number of predicates read so far, depth the number of open parentheses.
 	preds, depth int
 }
 
@@ -161,7 +160,7 @@ func (p *parser) group() (node, error) {
 	return n, nil
 }
 
-// operators of a predicate; those that others begin with come later.
+// operators of a predicate. An operator comes before its own prefixes.
 var operators = []string{"~", "!=", "==", "<=", "<", ">=", ">", "&"}
 
 // predicate reads "field op value" (parse_pred). Positions in its errors are

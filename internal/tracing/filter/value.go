@@ -8,7 +8,7 @@ import (
 	"kprobelab/internal/tracing/event"
 )
 
-// kind is what a predicate looks at.
+// kind is the kind of value that a predicate compares.
 type kind int
 
 const (

@@ -2,8 +2,7 @@ package ring
 
 import "sync/atomic"
 
-// DefaultSize is what a CPU's buffer is asked to hold unless told otherwise, in
-// bytes: buffer_size_kb then reads 1410.
+// DefaultSize is the default size of a CPU's buffer in bytes: buffer_size_kb then reads 1410.
 const DefaultSize = 1441792
 
 // Buffer is a trace buffer: a ring of pages for every CPU. All methods may be

@@ -14,17 +14,17 @@ type cpu struct {
 	content
 }
 
-// content is what Swap exchanges.
+// content is the part of a CPU's buffer that Swap exchanges.
 type content struct {
 	pages  []*page
 	head   int
 	used   int
 	reader *page
-	// size is what the buffer was asked to hold, in bytes.
+	// size is the requested size of the buffer, in bytes.
 	size int
 
-	// writeStamp is the time of the last record; readStamp that of the last
-	// event taken off the reader's page.
+	// writeStamp is the time of the last record; readStamp the time of the last event taken off the
+	// reader's page.
 	writeStamp, readStamp uint64
 
 	written, overrun, dropped, read uint64
@@ -42,11 +42,11 @@ func newCPU(size int) *cpu {
 	return c
 }
 
-// pagesFor is how many pages hold size bytes; two at least.
+// pagesFor returns the number of pages for size bytes; two at least.
 func pagesFor(size int) int { return max(2, (size+PageData-1)/PageData) }
 
-// allocate makes all pages anew, empty. One piece of memory: what is not
-// written to stays untouched, and costs nothing.
+// allocate makes all pages anew, empty. They are one piece of memory: pages that were never written
+// cost nothing.
 func (c *cpu) allocate(n int) {
 	list := newPages(n + 1)
 	c.pages, c.reader = list[:n:n], list[n]
@@ -152,5 +152,5 @@ func (c *cpu) discardOldest() {
 	c.used--
 }
 
-// entries is how many records are there to read.
+// entries returns the number of records that can be read.
 func (c *cpu) entries() uint64 { return c.written - c.overrun - c.read }

@@ -1,8 +1,8 @@
 package ring
 
-// Iterator reads records and leaves them in the buffer, as the trace file
-// does. Records may be written and consumed meanwhile; those that are
-// overwritten before the iterator comes to them are counted as lost.
+// Iterator reads records and leaves them in the buffer, as the trace file does. Records may be
+// written and consumed meanwhile. Records that are overwritten before the iterator reaches them
+// count as lost.
 type Iterator struct {
 	b    *Buffer
 	cpus []cursor

@@ -17,13 +17,13 @@ import "encoding/binary"
 const (
 	// PageSize is the size of a page, header and all.
 	PageSize = 4096
-	// PageData is how many bytes of events a page holds (BUF_PAGE_SIZE).
+	// PageData is the number of bytes of events on a page (BUF_PAGE_SIZE).
 	PageData = PageSize - pageHeader
 
 	pageHeader = 16
 
-	// MaxRecord is the longest record: what a page holds beside the event's
-	// own two words (BUF_MAX_DATA_SIZE).
+	// MaxRecord is the size of the longest record: a page of events less the event's own two words
+	// (BUF_MAX_DATA_SIZE).
 	MaxRecord = PageData - 2*eventHeader
 )
 
@@ -42,11 +42,11 @@ const (
 // page is one page of a CPU's buffer.
 type page struct {
 	mem []byte // PageSize bytes
-	// entries is the number of records on it, read ones and all; first the
-	// number of its first record among all that were written on the CPU.
+	// entries is the number of records on it, read ones included; first the number of its first
+	// record among all that were written on the CPU.
 	entries, first uint64
-	// read is how many bytes of it the consuming reader has taken, with taken
-	// records.
+	// read is the number of its bytes that the consuming reader has taken, taken the number of
+	// those records.
 	read  int
 	taken uint64
 }

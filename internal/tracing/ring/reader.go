@@ -9,12 +9,12 @@ type Record struct {
 	// Data is the record, filled up with zeros to a multiple of 4 bytes: the
 	// buffer does not keep the length in bytes.
 	Data []byte
-	// Lost is how many records of that CPU were overwritten before this one
-	// and after the one that was read before it: "[LOST n EVENTS]".
+	// Lost is the number of records of that CPU that were overwritten between the record that was
+	// read last and this one: "[LOST n EVENTS]".
 	Lost uint64
 }
 
-// AllCPUs asks for the records of all CPUs, merged by time.
+// AllCPUs selects the records of all CPUs, merged by time.
 const AllCPUs = -1
 
 // Consume takes the oldest record off the buffer of one CPU or, with AllCPUs,

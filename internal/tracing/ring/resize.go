@@ -6,8 +6,8 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// Size is what a CPU's buffer holds in bytes, which buffer_size_kb reads in
-// KiB: what was asked for, rounded up to pages, two at least.
+// Size returns the size of a CPU's buffer in bytes: the requested size, rounded up to pages, two at
+// least. buffer_size_kb shows it in KiB.
 func (b *Buffer) Size(cpu int) int {
 	c := b.cpus[cpu]
 	c.mu.Lock()
@@ -37,18 +37,17 @@ func (b *Buffer) TotalKB() int {
 	return total
 }
 
-// Memory is how many bytes the pages of one CPU's buffer take that holds size
-// bytes, the reader's page among them.
+// Memory returns the number of bytes of all pages of one CPU's buffer of size bytes, the reader's
+// page included.
 func Memory(size int) int { return (pagesFor(size) + 1) * PageSize }
 
-// MaxSize is the most that Resize accepts for one CPU, in bytes. The kernel
-// stops where memory does; this program is a guest on its host.
+// MaxSize is the largest size that Resize accepts for one CPU, in bytes. The kernel stops only at
+// the end of its memory; this program is a guest on its host.
 const MaxSize = bounded.RingSize
 
-// Resize changes what a CPU's buffer holds, or with AllCPUs every one's, in
-// bytes. Records stay, but for the oldest where they no longer fit, which
-// count as overrun. It reports false, and changes nothing, for a size that is
-// not from 1 to MaxSize: the kernel's EINVAL for 0, its ENOMEM for too much.
+// Resize changes the size of a CPU's buffer, or with AllCPUs of every CPU's, in bytes. Records
+// stay, but the oldest ones that no longer fit count as overrun. It returns false, and changes
+// nothing, for a size outside 1 to MaxSize: the kernel's EINVAL for 0, its ENOMEM for too much.
 func (b *Buffer) Resize(cpu, size int) bool {
 	if size < 1 || size > MaxSize {
 		return false

@@ -65,8 +65,8 @@ func seconds(ns uint64) string {
 	return fmt.Sprintf("%5d.%06d", us/1e6, us%1e6)
 }
 
-// LostLine is what trace and trace_pipe print before a record that others were
-// lost before; the empty string where none was.
+// LostLine returns the line that trace and trace_pipe print before a record if records before it
+// were lost; else "".
 func (r Record) LostLine() string {
 	if r.Lost == 0 {
 		return ""

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// waiters are those who wait for a record. While there are none, they cost a
-// writer one load of an atomic.
+// waiters are the readers that wait for a record. While there are none, a writer pays one load of
+// an atomic.
 type waiters struct {
 	n    atomic.Int32
 	mu   sync.Mutex

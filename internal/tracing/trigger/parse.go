@@ -14,12 +14,12 @@ import (
 type command struct {
 	remove bool
 	name   string
-	// group and event are those of enable_event and disable_event.
+	// group and event are the arguments of enable_event and disable_event.
 	group, event string
 	// counted: there is a count, in number; it may be no number.
 	counted bool
 	number  string
-	// filter is what follows the rest, with its "if"; empty for none.
+	// filter is the filter at the end, with its "if"; empty for none.
 	filter string
 }
 
@@ -34,12 +34,12 @@ var commands = map[string]struct {
 	"enable_event": {kindToggle, true}, "disable_event": {kindToggle, false},
 }
 
-// Available is what the trigger file of an event without triggers reads.
+// Available is the content of the trigger file of an event without triggers.
 const Available = "# Available triggers:\n# traceon traceoff snapshot stacktrace enable_event disable_event\n"
 
 const blank = " \t"
 
-// parse takes a command apart (trigger_process_regex and what it calls).
+// parse splits a command into its parts (trigger_process_regex and the functions that it calls).
 func parse(text string) (command, error) {
 	text = word.Trim(text)
 	name, rest, _ := cutAny(text, ":"+blank)

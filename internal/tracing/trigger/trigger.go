@@ -29,7 +29,7 @@ type Event interface {
 	SetSoftDisabled(bool)
 }
 
-// Tracer is what the triggers of its events act on.
+// Tracer is the trace array that the triggers of its events change.
 type Tracer interface {
 	// TracingOn and SetTracingOn are the file tracing_on.
 	TracingOn() bool
@@ -43,7 +43,7 @@ type Tracer interface {
 	Stack()
 }
 
-// kind is what a trigger does.
+// kind is the kind of a trigger's action.
 type kind int
 
 const (
@@ -57,7 +57,7 @@ const (
 type trigger struct {
 	name string
 	kind kind
-	// on is what it switches its target to.
+	// on is the state to which it switches its target.
 	on bool
 	// target is another event, nil for other kinds.
 	target Event
@@ -65,7 +65,7 @@ type trigger struct {
 	filter *filter.Filter
 }
 
-// kin says whether two triggers exclude each other.
+// kin reports whether two triggers exclude each other.
 func (t *trigger) kin(u *trigger) bool { return t.kind == u.kind && t.target == u.target }
 
 // post says that it acts after the event's record is written: traceoff, so
