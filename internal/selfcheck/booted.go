@@ -28,7 +28,7 @@ var bootedQuestions = []question{
 	{"register_kretprobe", "is a return probe registered, for how many calls, or refused with which errno?", registeredReturn, ownReturn},
 }
 
-// questionsOf are those that the image can be asked.
+// questionsOf returns the questions that the image can answer.
 func questionsOf(img *kimage.Image) []question {
 	if img.Core() != nil {
 		return bootedQuestions
@@ -36,11 +36,10 @@ func questionsOf(img *kimage.Image) []question {
 	return questions
 }
 
-// refused is the answer to what is asked of registered probes only, where the probe was
-// refused.
+// refused is the answer to a question about registered probes, if the probe was refused.
 const refused = "refused"
 
-// made asks for the probe that the kernel makes at an address.
+// made makes a question about the probe that the kernel makes at an address.
 func made(of func(*own.Registration) string) func(*own.Kernel, []byte, x86.Addr) (string, error) {
 	return func(k *own.Kernel, _ []byte, a x86.Addr) (string, error) {
 		r, err := k.Register(a)
@@ -64,7 +63,7 @@ func ownRegistered(r *own.Registration) string {
 	return result(r.Errno)
 }
 
-// result is what a function returned: 0, or the name of the errno.
+// result names what a function returned: 0, or the errno.
 func result(no int) string {
 	if no == 0 {
 		return "0"
@@ -72,7 +71,7 @@ func result(no int) string {
 	return errno.Errno(-no).Name()
 }
 
-// register is the rules' whole way of a registration, made once for each point.
+// register computes the rules' answer to a registration, once for each point.
 func (s *asker) register(a x86.Addr) error {
 	if !s.placed {
 		s.placed = true

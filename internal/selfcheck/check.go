@@ -16,21 +16,21 @@ import (
 	"kprobelab/x86"
 )
 
-// patience is how many questions in a row a function may leave without an answer,
-// and tries how many in all, before it is asked no more: one that does not return
-// costs its whole budget each time.
+// patience is the number of questions in a row that a function may leave without an
+// answer, tries the number in all. After that it is called no more: a function that
+// does not return costs its whole budget each time.
 const (
 	patience = 3
 	tries    = 20
 )
 
-// workers is how many machines are asked at once. It is a constant, so that what
-// is found does not depend on the host.
+// workers is the number of machines that work at once. It is a constant, so that the
+// result does not depend on the host.
 const workers = 2
 
-// Check asks the image and its rules at every point. A question that takes longer than
-// the timeout has no answer; 0 means that only its budget ends it. progress, where not nil, is
-// told how many points are done. The error is the machine's.
+// Check compares the answers of the image and of its rules at every point. A question that
+// takes longer than the timeout has no answer; with 0 only its budget ends it. progress, if
+// not nil, gets the number of points that are done. The error is the machine's.
 func Check(img *kimage.Image, points []x86.Addr, timeout time.Duration, progress func(done, total int64)) (*Result, error) {
 	results, errs := make([]*Result, workers), make([]error, workers)
 	var done int64
@@ -78,31 +78,31 @@ func checkPart(img *kimage.Image, points []x86.Addr, timeout time.Duration, step
 	return s.result, nil
 }
 
-// asker asks both, at one point after the other.
+// asker puts questions to both, one point after the other.
 type asker struct {
 	img     *kimage.Image
 	profile *profile.Config
 	opt     *optimizer.Scanner
-	// buffer is where copies would go.
+	// buffer is the address at which copies would go.
 	buffer x86.Addr
 	k      *own.Kernel
-	// questions are those that the image can be asked.
+	// questions are the questions that the image can answer.
 	questions []question
 	result    *Result
 
-	// code is what stands at the point. refusal is whether it is a boundary, once
-	// that is known.
+	// code has the bytes at the point. refusal says why it is no boundary, nil if it is
+	// one; it is valid once known is set.
 	code    []byte
 	known   bool
 	refusal error
-	// point and placement are what registration comes to, or unplaced is why it is
-	// refused, once that is known (placed).
+	// point and placement are the result of the registration, or unplaced is the reason
+	// of its refusal; they are valid once placed is set.
 	placed    bool
 	point     probepoint.Point
 	placement probepoint.Placement
 	unplaced  error
-	// silent counts the questions in a row without an answer, failed all of them, by
-	// question.
+	// silent counts the unanswered questions in a row, failed all unanswered questions;
+	// by question.
 	silent, failed []int
 }
 

@@ -87,7 +87,7 @@ func TestWrongRulesShow(t *testing.T) {
 	img, err := kimage.Open(oracle.Image(t, "oracle612"), &kimage.Options{Profile: p})
 	require.NoError(t, err)
 	var points []x86.Addr
-	for _, a := range Draw(img, 4000, 1) { // those that 6.9 changed: shifts and others by a register
+	for _, a := range Draw(img, 4000, 1) { // points that 6.9 changed: shifts and others by a register
 		var b [2]byte
 		if img.CodeAt(a, b[:]); b[0] == 0xd1 || b[0] == 0xc1 || b[0] == 0x0f && b[1] == 0x0b {
 			points = append(points, a)

@@ -17,14 +17,14 @@ import (
 	"kprobelab/x86"
 )
 
-// check is a function that register_kprobe asks, and what its refusal is.
+// check is a function that register_kprobe calls, and the rule of its refusal.
 type check struct {
 	function string
 	rule     rule.ID
 	refuses  func(*own.Kernel, x86.Addr) (bool, error)
 }
 
-// checks are those that can refuse any address, in the kernel's order. Each
+// checks returns the checks that can refuse any address, in the kernel's order. Each
 // refuses with EINVAL.
 func checks(img *kimage.Image) []check {
 	c := &img.Profile().Check

@@ -20,13 +20,13 @@ type drawing struct {
 	img       *kimage.Image
 	rand      *rand.Rand
 	functions []kimage.Symbol
-	// ends are where the functions end when they stand one after the other.
+	// ends are the ends of the functions in a row: sums of their sizes, in bytes.
 	ends []uint64
 }
 
-// Draw draws n points of the text: every second one is where an instruction
-// begins, one in four is any byte (the inside of an instruction, padding), and one in
-// four a function's entry, or at or near a place that the kernel patches.
+// Draw draws n points of the text. Of four points two are the first byte of an
+// instruction, one is any byte (the inside of an instruction, padding), and one is a
+// function's entry, or at or near a place that the kernel patches.
 func Draw(img *kimage.Image, n int, seed uint64) []x86.Addr {
 	d := &drawing{img: img, rand: rand.New(rand.NewPCG(seed, 0))}
 	total := uint64(0)
@@ -44,9 +44,9 @@ func Draw(img *kimage.Image, n int, seed uint64) []x86.Addr {
 	return points
 }
 
-// Boundaries draws n places where an instruction begins, and Insides n addresses
-// inside of instructions, one at most of each instruction, both in ascending order. There
-// are fewer where the text has not so many.
+// Boundaries draws n addresses at which an instruction begins; Insides draws n addresses
+// inside instructions, at most one in each. Both return them in ascending order, and
+// fewer if the text does not have so many.
 func Boundaries(img *kimage.Image, n int, seed uint64) []x86.Addr {
 	return drawn(All(img), n, seed)
 }
@@ -72,7 +72,7 @@ func drawn(points []x86.Addr, n int, seed uint64) []x86.Addr {
 	return points
 }
 
-// All is where every instruction of the text begins, padding left out.
+// All returns the address of every instruction of the text, without padding.
 func All(img *kimage.Image) (points []x86.Addr) {
 	for s := range instructions(img) {
 		points = append(points, s.Addr)
@@ -80,7 +80,7 @@ func All(img *kimage.Image) (points []x86.Addr) {
 	return points
 }
 
-// instructions are those of the text, padding left out.
+// instructions walks over the instructions of the text, without padding.
 func instructions(img *kimage.Image) iter.Seq[*kimage.Step] {
 	return func(yield func(*kimage.Step) bool) {
 		w := kimage.NewWalker(img, &img.Profile().Decoder)
@@ -94,7 +94,7 @@ func instructions(img *kimage.Image) iter.Seq[*kimage.Step] {
 	}
 }
 
-// functions are those of the text, one for each address.
+// functions returns the functions of the text, one for each address.
 func functions(img *kimage.Image) (list []kimage.Symbol) {
 	last := x86.Addr(0)
 	for _, s := range img.Symbols() {
@@ -122,7 +122,7 @@ func (d *drawing) point(kind int) x86.Addr {
 	return d.start(sym, a)
 }
 
-// start is where the instruction at an address begins.
+// start returns the address of the instruction that covers an address.
 func (d *drawing) start(sym kimage.Symbol, a x86.Addr) x86.Addr {
 	at := sym.Addr
 	for s := range kimage.NewWalker(d.img, &d.img.Profile().Decoder).Function(sym) {
@@ -134,11 +134,10 @@ func (d *drawing) start(sym kimage.Symbol, a x86.Addr) x86.Addr {
 	return at
 }
 
-// near is how far after an address a place that the kernel patches is looked for.
+// near is the number of bytes after an address in which a place that the kernel patches is searched.
 const near = 16 << 10
 
-// special is a place that the kernel patches, or a byte or two from it; or a
-// function's entry.
+// special returns a place that the kernel patches, or a byte or two from it; or a function's entry.
 func (d *drawing) special(sym kimage.Symbol, a x86.Addr) x86.Addr {
 	kind := kimage.SiteKind(d.rand.IntN(int(kimage.NumSiteKinds) + 1))
 	if kind == kimage.NumSiteKinds {

@@ -13,26 +13,26 @@ import (
 	"kprobelab/x86"
 )
 
-// Result is what came of it.
+// Result is the outcome of a comparison.
 type Result struct {
-	// Points is how many points there were.
+	// Points is the number of points.
 	Points    int
 	Questions []Answers
 	// Booted: the image is a kernel that has booted, which has no Left.
 	Booted bool
 }
 
-// Answers are those to one question.
+// Answers are the answers to one question.
 type Answers struct {
-	// Function is the image's, About what it decides.
+	// Function is the image's function, About the question that it decides.
 	Function string `json:"function"`
 	About    string `json:"about"`
-	// Asked counts the points at which both answered, Differ those of them at
-	// which they say different things.
+	// Asked counts the points at which both answered, Differ those of them at which the
+	// answers differ.
 	Asked  int `json:"asked"`
 	Differ int `json:"differ"`
-	// Silent counts the questions that the function did not answer; Why is what
-	// happened the first time. GivenUp: it was not asked on.
+	// Silent counts the questions that the function did not answer; Why says what
+	// happened the first time. GivenUp: it got no further questions.
 	Silent  int    `json:"silent"`
 	Why     string `json:"why,omitempty"`
 	GivenUp bool   `json:"given_up,omitempty"`
@@ -46,26 +46,24 @@ type Answers struct {
 	Kinds    map[Kind]int `json:"-"`
 }
 
-// Kind tells differences apart: the rule by which the rules answered, and both
-// answers.
+// Kind tells differences apart: by the rule that the rules applied, and by both answers.
 type Kind struct{ Rule, Rules, Own string }
 
 // Difference is one point at which the two differ.
 type Difference struct {
 	Place string   `json:"place"`
 	Addr  x86.Addr `json:"-"`
-	// Rules is what the rules say, by Rule where it has a name, and Own what the
-	// image says.
+	// Rules is the rules' answer, by Rule if it has a name; Own is the image's answer.
 	Rules string `json:"rules"`
 	Rule  string `json:"rule,omitempty"`
 	Own   string `json:"own"`
-	// Code is what stands there.
+	// Code has the bytes at the point.
 	Code []byte `json:"-"`
 }
 
 func (d *Difference) kind() Kind { return Kind{d.Rule, d.Rules, d.Own} }
 
-// maxExamples is how many differences of a kind are kept.
+// maxExamples is the number of differences of a kind that are kept.
 const maxExamples = 3
 
 func (t *Answers) differ(d Difference) {
@@ -103,7 +101,7 @@ func (r *Result) add(o *Result) {
 	}
 }
 
-// Differ is how many answers differ.
+// Differ counts the answers that differ.
 func (r *Result) Differ() (n int) {
 	for i := range r.Questions {
 		n += r.Questions[i].Differ
@@ -111,7 +109,7 @@ func (r *Result) Differ() (n int) {
 	return n
 }
 
-// Asked is how many questions both answered.
+// Asked counts the questions that both answered.
 func (r *Result) Asked() (n int) {
 	for i := range r.Questions {
 		n += r.Questions[i].Asked
@@ -139,7 +137,7 @@ func (r *Result) Mute() (names []string) {
 	return names
 }
 
-// First is what happened to the first question that was not answered.
+// First says what happened to the first unanswered question.
 func (r *Result) First() string {
 	for i := range r.Questions {
 		if t := &r.Questions[i]; t.Why != "" {
@@ -150,7 +148,7 @@ func (r *Result) First() string {
 }
 
 // WriteText writes a table of the questions, then the differences by kind with
-// examples, and what could not be asked.
+// examples, and the questions that could not be asked.
 func (r *Result) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "%8s  %8s  function\n", "asked", "differ")

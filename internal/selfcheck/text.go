@@ -9,11 +9,11 @@ import (
 	"kprobelab/kimage"
 )
 
-// textAbout is what the functions that patch text at boot decide.
+// textAbout is the question that the functions decide which patch text at boot.
 const textAbout = "what does boot write there?"
 
-// checkText lets the image patch a copy of its own text, and compares each site with what the rules
-// write there.
+// checkText lets the image patch a copy of its own text, and compares each site with the bytes that
+// the rules write there.
 func (r *Result) checkText(img *kimage.Image) {
 	var asked []kimage.SiteKind
 	for _, kind := range kimage.PatchedKinds {
@@ -69,5 +69,6 @@ func (t *Answers) compareSites(raw *kimage.SelfPatch, patched *own.Patched, kind
 	return nil
 }
 
-// begins is how the bytes of a site begin: differences that begin alike are of one kind.
+// begins returns the first bytes of a site in hexadecimal: differences with the same first bytes
+// are of one kind.
 func begins(b []byte) string { return hex.EncodeToString(b[:min(len(b), 2)]) + "…" }

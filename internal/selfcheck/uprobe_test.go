@@ -15,8 +15,8 @@ import (
 	"kprobelab/x86"
 )
 
-// uprobeImages are kernels to be asked: those that were fetched for other tests, and those of
-// the pattern $KPROBELAB_KERNELS.
+// uprobeImages are the kernels under test: the kernels that were fetched for other tests, and
+// the ones that match the pattern $KPROBELAB_KERNELS.
 func uprobeImages(t *testing.T) (list []string) {
 	for _, pattern := range []string{"../../.cache/kernel/*/vmlinuz-*", os.Getenv("KPROBELAB_KERNELS")} {
 		found, err := filepath.Glob(pattern)
@@ -26,8 +26,8 @@ func uprobeImages(t *testing.T) (list []string) {
 	return list
 }
 
-// Rule: what becomes of an instruction under a uprobe is what the image's own function says:
-// errno, operations, their parameters, the copy, whether a nop can be optimized.
+// Rule: the rules for an instruction under a uprobe give the answer of the image's own
+// function: errno, operations, their parameters, the copy, whether a nop can be optimized.
 func TestUprobesAgainstImage(t *testing.T) {
 	list := uprobeImages(t)
 	if len(list) == 0 {
