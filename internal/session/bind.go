@@ -83,10 +83,10 @@ func bind(img *kimage.Image, text string, call callsyntax.Call) (*Call, error) {
 	return c, nil
 }
 
-// systemPrefix stands before the name of a system call that is a function's, too.
+// systemPrefix stands before the name of a system call if a function has the same name.
 const systemPrefix = "sys:"
 
-// maxSystemArgs is how many arguments a system call can have.
+// maxSystemArgs is the most arguments that a system call can have.
 const maxSystemArgs = 6
 
 // system binds the call of a system call.

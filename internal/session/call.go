@@ -58,8 +58,8 @@ func systemArgs(c *Call, r *Result) []any {
 	return args
 }
 
-// Prepare gives the task user memory for what the calls need of it, before probes are
-// there that would see it.
+// Prepare gives the task the user memory that the calls need, before there are probes
+// that would see it.
 func (l *Session) Prepare(calls []*Call) error {
 	most := 0
 	for _, c := range calls {
@@ -81,12 +81,12 @@ func (l *Session) Prepare(calls []*Call) error {
 	return k.MapUser(most)
 }
 
-// bufferRoom is what a buffer in user memory takes beside its content.
+// bufferRoom is the number of bytes that a buffer in user memory takes in addition to its content.
 const bufferRoom = 32
 
-// Words puts the call's buffers into the guest's heap, where they stay, and gives the
-// words to pass: for calls that are made over and over. Those of a system call are in
-// the task's memory, until the next system call's take their place.
+// Words puts the call's buffers into the guest's heap, where they stay, and returns the
+// words to pass: for calls that are made over and over. The buffers of a system call
+// are in the task's memory, until the next system call's take their place.
 func (l *Session) Words(c *Call) ([]uint64, error) {
 	if c.System != "" {
 		k, err := l.Booted()

@@ -83,8 +83,8 @@ func (l *Session) plantReturn(p *Planted, h Handlers) error {
 	return nil
 }
 
-// since is how long the call has taken, -1 where nothing took the time of its
-// entry: kernels before 2.6.25 have no entry handlers.
+// since returns the time that the call has taken in nanoseconds, -1 if the time of its
+// entry is not known: kernels before 2.6.25 have no entry handlers.
 func (l *Session) since(i *kprobes.Instance) int64 {
 	if !l.Kprobes.Config().Kret.EntryHandler {
 		return -1
@@ -108,7 +108,7 @@ func (l *Session) Unplant(p *Planted) {
 	p.plant = plant{}
 }
 
-// Here is where the machine is now.
+// Here returns the machine's present CPU, task and time.
 func (l *Session) Here() Where {
 	return Where{CPU: l.Machine.CPU(), Task: l.Machine.Task(), Now: l.Machine.Now()}
 }

@@ -10,19 +10,19 @@ import (
 // Planted is a probe in the text, and what it has counted.
 type Planted struct {
 	callsyntax.Probe
-	// Name is the symbol as the sample modules print it: the one asked for,
-	// or what covers the address.
+	// Name is the symbol as the sample modules print it: the requested one, or the
+	// symbol that covers the address.
 	Name string
 	// At is the probed address.
 	At x86.Addr
-	// Hits is how often the probe's handlers ran (for a return probe, how
-	// often the function returned).
+	// Hits counts the runs of the probe's handlers (for a return probe, the returns of
+	// the function).
 	Hits uint64
 	// Missed is nmissed: hits without a handler, because another probe was
 	// being handled or no instance was free. Unplant sets it.
 	Missed uint64
 
-	// Watched is the watchpoint, nil of a probe; Place is how it was asked for.
+	// Watched is the watchpoint, nil for a probe; Place is the place of its request.
 	Watched *watch.Watchpoint
 	Place   watch.Place
 
@@ -57,7 +57,7 @@ func (p *Planted) Kind() string {
 // Optimized reports whether it is a kprobe that is, or is about to be, a jump.
 func (p *Planted) Optimized() bool { return p.plant.kp != nil && p.plant.kp.Optimized() }
 
-// Where is where and when something happened.
+// Where is the place and time of an event.
 type Where struct {
 	// CPU and Task are their numbers.
 	CPU, Task int

@@ -7,7 +7,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Result is what a call returned.
+// Result is a call's return value and its buffers.
 type Result struct {
 	Call *Call
 	// Value is rax.
@@ -23,15 +23,15 @@ type Buffer struct {
 	// Before and After are its content before and after the call.
 	Before, After []byte
 
-	// addr is where it is in guest memory during the call.
+	// addr is the buffer's address in guest memory during the call; 0 if it is in user memory.
 	addr x86.Addr
 }
 
 // Changed reports whether the call wrote to the buffer.
 func (b Buffer) Changed() bool { return !bytes.Equal(b.Before, b.After) }
 
-// Into says which buffer argument the returned value points into, and how far
-// in bytes; false where it points into none.
+// Into returns the buffer argument into which the returned value points, and the offset
+// in bytes; false if it points into none.
 func (r *Result) Into() (arg int, off uint64, ok bool) {
 	for _, b := range r.Buffers {
 		if b.addr == 0 {
@@ -57,8 +57,8 @@ func (r *Result) Shown() []Buffer {
 	return list
 }
 
-// content is what a buffer argument holds before the call; false for an
-// argument that is no buffer.
+// content returns a buffer argument's content before the call; false for an argument
+// that is no buffer.
 func content(a callsyntax.Arg) ([]byte, bool) {
 	switch a := a.(type) {
 	case callsyntax.String:

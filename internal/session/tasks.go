@@ -7,13 +7,13 @@ import (
 	"kprobelab/machine"
 )
 
-// TaskResult is what a task came to.
+// TaskResult is the outcome of a task.
 type TaskResult struct {
-	// Number is the task's on the machine.
+	// Number is the task's number on the machine.
 	Number int
 	// Results are the calls that returned, in order.
 	Results []*Result
-	// Failed is the call that did not, nil where all did; Err says why.
+	// Failed is the call that did not return, nil if all returned; Err says why.
 	Failed *Call
 	Err    error
 }

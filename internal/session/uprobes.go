@@ -27,10 +27,10 @@ type Uprobes struct {
 	hits   *userHits
 }
 
-// tracefs is where the booted kernel has its files of tracing.
+// tracefs is the folder of the booted kernel's files of tracing.
 const tracefs = "/sys/kernel/tracing/"
 
-// What open takes, and the most that is read of a file.
+// Flags of open.
 const (
 	openWrite  = 0x1
 	openAppend = 0x400
@@ -41,7 +41,7 @@ const (
 type UprobeRefused struct {
 	// What is the definition, or the file that was to be used.
 	What string
-	// Log is what error_log says of a definition, from the message on; "" for nothing.
+	// Log is the message of error_log about a definition; "" if there is none.
 	Log string
 	errno.Errno
 }
@@ -49,7 +49,7 @@ type UprobeRefused struct {
 // Error implements error.
 func (e *UprobeRefused) Error() string { return e.What + ": " + e.Errno.Error() }
 
-// Unwrap is the errno.
+// Unwrap returns the errno.
 func (e *UprobeRefused) Unwrap() error { return e.Errno }
 
 // Uprobes are the booted kernel's uprobe events. The error is booted.ErrNotBooted for an image
@@ -104,8 +104,8 @@ func (u *Uprobes) File(name string) (*process.File, error) {
 	return &process.File{Name: name, Data: []byte(text)}, nil
 }
 
-// Offset is where in a file of the guest's a function begins, by its symbol. A file that cannot be
-// read is a *UprobeRefused.
+// Offset returns the offset in a file of the guest's at which a function begins, by its symbol.
+// The error is a *UprobeRefused if the file cannot be read.
 func (u *Uprobes) Offset(file, symbol string) (uint64, error) {
 	f, err := u.File(file)
 	if err != nil {

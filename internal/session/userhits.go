@@ -15,23 +15,24 @@ import (
 type userHits struct {
 	at   map[place][]*UserHit
 	made int
-	// Where the kernel's struct trace_uprobe has its consumer, its file's name and the offset in it.
+	// Offsets in the kernel's struct trace_uprobe of its consumer, its file's name and the offset
+	// in the file.
 	consumer, file, offset int64
 	name                   [4096]byte
 }
 
-// place is where in a file a uprobe is, and of which kind.
+// place is the file, offset and kind of a uprobe.
 type place struct {
 	file   string
 	offset uint64
 	ret    bool
 }
 
-// UserHit gets the program's registers, and the address of the instruction that is probed; of a
-// function that returns its first one.
+// UserHit gets the address of the probed instruction (for a function that returns, of its first
+// instruction) and the program's registers.
 type UserHit func(at uint64, regs *x86.PtRegs)
 
-// userGroup is that of the events that Hit makes.
+// userGroup is the group of the events that Hit makes.
 const userGroup = "kprobelab"
 
 // Hit has the kernel put a uprobe at an offset in a file, with ret at the returns of the function
