@@ -30,7 +30,7 @@ func articleTask(cpu int, comm, when string, preempt uint32) string {
 	return fmt.Sprintf("current task on CPU#%d: %s (%s scheduling), preempt_count = %d", cpu, comm, when, preempt)
 }
 
-// ArticleTimes is how often schedule() was called in how many milliseconds.
+// ArticleTimes is the line with the number of calls of schedule() in so many milliseconds.
 func ArticleTimes(n uint64, ms int64) string {
 	return fmt.Sprintf("Scheduling times is %d during of %d milliseconds.", n, ms)
 }
@@ -38,7 +38,7 @@ func ArticleTimes(n uint64, ms int64) string {
 // ArticleOpenReturns is a negative result of sys_open.
 func ArticleOpenReturns(value int32) string { return fmt.Sprintf("sys_open returns %d", value) }
 
-// ArticleMissed is how often no instance was free.
+// ArticleMissed is the line with the number of times that no instance was free.
 func ArticleMissed(n uint64) string { return fmt.Sprintf("Missed %d sys_open probe instances.", n) }
 
 // ArticleFailed is the line when the function register_... has failed; ret is

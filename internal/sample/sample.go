@@ -48,7 +48,7 @@ func (l Lines) Fault(at x86.Addr, trap int) string {
 	return fmt.Sprintf("fault_handler: p->addr = 0x%s, trap #%d", pointer(at), trap)
 }
 
-// handler is how a handler's line begins.
+// handler returns the beginning of a handler's line.
 func (l Lines) handler(which, symbol string) string {
 	switch l.Style {
 	case profile.SampleFunc:

@@ -96,7 +96,7 @@ func (c *current) point(cpu int, at x86.Addr) {
 	c.check(c.lab.Machine.WriteMem(c.perCPU(cpu, c.task), b[:]))
 }
 
-// perCPU is where a CPU's copy of a per-CPU variable is.
+// perCPU returns the address of a CPU's copy of a per-CPU variable.
 func (c *current) perCPU(cpu int, symbol x86.Addr) x86.Addr {
 	return c.lab.Machine.GSBase(cpu) + symbol
 }
@@ -134,7 +134,7 @@ func (c *current) preemptCount() uint32 {
 	return binary.LittleEndian.Uint32(b[:]) &^ (1 << 31)
 }
 
-// place is where the machine is now.
+// place returns the machine's present CPU, task and time.
 func (c *current) place() *Place {
 	m := c.lab.Machine
 	return &Place{CPU: m.CPU(), Task: m.Task(), Comm: c.comm(), Now: m.Now()}

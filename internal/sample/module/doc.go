@@ -10,17 +10,16 @@ package module
 
 import "kprobelab/x86"
 
-// Event is what a module has to say.
+// Event is an event in a module's run.
 type Event struct {
-	// Name is what happened: "planted", "refused", "pre", "post", "fault",
-	// "return", "log" (guest code or the kernel printed), "times",
-	// "unregistered", "missed", "counters".
+	// Name is the kind of event: "planted", "refused", "pre", "post", "fault", "return", "log"
+	// (guest code or the kernel printed), "times", "unregistered", "missed", "counters".
 	Name string
 	// Line is the line in the kernel's log; empty where there is none.
 	Line string
-	// Probe is the probe that it is about, nil for none.
+	// Probe is the event's probe, nil if it has none.
 	Probe *Probe
-	// At is where it happened, nil for none.
+	// At is the event's place and time, nil if it has none.
 	At *Place
 	// Regs are the registers of a hit; they are valid during the call only.
 	Regs *x86.PtRegs
@@ -38,12 +37,11 @@ type Probe struct {
 	Kind   string
 	Symbol string
 	Addr   x86.Addr
-	// Hits is how often its handlers ran (a kretprobe's: on return), and
-	// Missed is nmissed.
+	// Hits counts the runs of its handlers (a kretprobe's: on return); Missed is nmissed.
 	Hits, Missed uint64
 }
 
-// Place is where and when something happened.
+// Place is the place and time of an event.
 type Place struct {
 	CPU, Task int
 	// Comm is the task's name, current->comm.
@@ -58,8 +56,9 @@ type Options struct {
 	Symbol string
 	// MaxActive is a kretprobe's pool.
 	MaxActive int
-	// Tasks is how many tasks there are, Calls how many calls each makes.
+	// Tasks is the number of tasks, Calls the number of calls that each makes; 0 means the
+	// sample's own.
 	Tasks, Calls int
-	// Seed decides what is left to chance in what the tasks do.
+	// Seed decides the random choices in what the tasks do.
 	Seed int64
 }

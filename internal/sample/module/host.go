@@ -15,19 +15,18 @@ import (
 	"kprobelab/x86"
 )
 
-// Sample loads a module, lets tasks run, and unloads it; say receives the
-// events in order. The error is a refusal to register the probe (a
-// *probepoint.Refusal), or what went wrong while the tasks ran. The lab is
-// a guest kernel's, and is for one sample only.
+// Sample loads a module, lets tasks run, and unloads it; say receives the events in
+// order. The error is a refusal to register the probe (a *probepoint.Refusal), or the
+// error of the tasks' run. The lab is a guest kernel's, and is for one sample only.
 type Sample func(l *kprobelab.Lab, o *Options, say func(Event)) error
 
-// module is what insmod and rmmod call.
+// module has the functions that insmod and rmmod call.
 type module interface {
 	init() error
 	exit()
 }
 
-// host is what a module has around it.
+// host holds the lab, the kernel's rules and the output of a module.
 type host struct {
 	lab     *kprobelab.Lab
 	c       *profile.Config

@@ -7,7 +7,7 @@ import (
 	"kprobelab/machine"
 )
 
-// jprobe is what the two jprobe modules share: a handler in the guest, whose
+// jprobe is the common part of the two jprobe modules: a handler in the guest, whose
 // lines are its own.
 type jprobe struct {
 	*host
