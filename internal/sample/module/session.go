@@ -16,9 +16,9 @@ var sessionTasks = []string{"bash", "make", "cron", "sshd", "systemd", "gcc", "g
 // sessionCalls is the number of forks of a task, unless Options.Calls says otherwise.
 const sessionCalls = 2
 
-// session returns the tasks that run under the modules of samples/kprobes: a shell, and others if asked for,
-// each of which reads a file and forks, several times; and kthreadd, which is a kernel
-// thread and forks once.
+// session returns the tasks that run under the modules of samples/kprobes: a shell, and
+// others if asked for, each of which reads a file and forks, several times; and kthreadd,
+// which is a kernel thread and forks once.
 func (h *host) session(o *Options) []task {
 	var list []task
 	for i := range or(o.Tasks, 1) {
