@@ -29,8 +29,8 @@ import (
 //     guest's kernel as the processor does it (shim_enter.c);
 //   - a local APIC and its timer live in virtual time (shim_apic.c), and where the
 //     guest waits in hlt, the clock moves on to the timer's next interrupt;
-//   - tasks are the guest's, which its own scheduler switches: the machine's one
-//     task is what the CPU does.
+//   - tasks are the guest's, switched by its own scheduler: the machine's one task stands for
+//     all that the CPU executes.
 
 // booted is the engine's state for a kernel that has booted.
 type booted struct {

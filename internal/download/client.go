@@ -26,7 +26,7 @@ var ErrSum = errors.New("it is not the file that the index names")
 var ErrAnswer = errors.New("it cannot be fetched")
 
 const (
-	// tries is the number of connections that are tried if one breaks.
+	// tries is the most times that a fetch is tried.
 	tries = 5
 	// stalls is the longest time without a byte.
 	stalls = 45 * time.Second

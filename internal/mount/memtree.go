@@ -215,7 +215,7 @@ func (t *MemTree) ReadDir(name string) ([]fs.DirEntry, error) {
 	return t.list(name), nil
 }
 
-// list is what is in a folder. mu must be held.
+// list returns the entries of a folder. mu must be held.
 func (t *MemTree) list(dir string) []fs.DirEntry {
 	var list []fs.DirEntry
 	for _, n := range t.below(dir) {

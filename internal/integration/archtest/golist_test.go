@@ -16,7 +16,7 @@ import (
 // module is the project's module path, and so the prefix of its packages.
 const module = "kprobelab"
 
-// goPackage is what these tests read of go list -json.
+// goPackage holds the fields of go list -json that these tests read.
 type goPackage struct {
 	Dir, ImportPath, Name string
 	Standard              bool

@@ -56,14 +56,14 @@ func codePage() []byte {
 	return page
 }
 
-// input is where a run begins.
+// input is the state at the start of a run.
 type input struct {
 	code []byte
 	regs x86.PtRegs
 	data []byte // the four pages
 }
 
-// output is where it ended.
+// output is the state at the end of a run.
 type output struct {
 	event  string
 	regs   x86.PtRegs

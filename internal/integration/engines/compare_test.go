@@ -19,7 +19,7 @@ import (
 	"kprobelab/x86"
 )
 
-// runs is how many random runs are compared: $KPROBELAB_ENGINE_RUNS.
+// runs returns the number of random runs to compare: $KPROBELAB_ENGINE_RUNS.
 func runs(t testing.TB, def int) int {
 	if s := os.Getenv("KPROBELAB_ENGINE_RUNS"); s != "" {
 		n, err := strconv.Atoi(s)
@@ -56,7 +56,7 @@ func (p *pair) close() {
 	p.g.m.Close()
 }
 
-// difference is what two outputs differ in, "" for nothing.
+// difference lists the differences of two outputs, "" if they are equal.
 func difference(u, g *output) string {
 	var list []string
 	add := func(name string, a, b any) { list = append(list, fmt.Sprintf("%s %v, %v", name, a, b)) }

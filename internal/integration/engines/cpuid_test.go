@@ -39,7 +39,7 @@ func cpuid(t testing.TB, m engine, leaf, sub uint32) (r [4]uint32) {
 	return r
 }
 
-// cpuidLeaves are those that a model says it has.
+// cpuidLeaves returns the leaves that a model reports.
 func cpuidLeaves(t testing.TB, m engine) (list [][2]uint32) {
 	t.Helper()
 	for _, first := range []uint32{0, 0x80000000} {

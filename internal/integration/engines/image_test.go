@@ -34,7 +34,7 @@ func (i *image) SymbolAt(x86.Addr) (kimage.Symbol, bool)  { return kimage.Symbol
 func (i *image) ExceptionEntry(x86.Addr) (x86.Addr, bool) { return 0, false }
 func (i *image) ModuleEnd() x86.Addr                      { return 0 }
 
-// engine is what the comparison needs of both machines.
+// engine is the common interface of both machines, for the comparison.
 type engine interface {
 	CallAddr(addr x86.Addr, args ...uint64) (uint64, error)
 	ReadMem(addr x86.Addr, b []byte) error

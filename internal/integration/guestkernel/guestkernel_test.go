@@ -168,9 +168,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// measuredForms are the instruction forms whose behaviour under a probe was
-// measured on real kernels: each one's bytes, without those that an address
-// decides.
+// measuredForms returns the instruction forms that were measured under a probe on real kernels:
+// each one's bytes, without the bytes that depend on an address.
 func measuredForms() map[string]string {
 	forms := map[string]string{
 		"loop": "e208", "loope": "e108", "loopne": "e008", "jrcxz": "e308", "loop_67": "67e208", "loope_67": "67e108",

@@ -101,7 +101,7 @@ type Sym string
 
 // Want is the expected return value.
 type Want struct {
-	// Bits is how many low bits of rax count: 0 for a void function.
+	// Bits is the number of low bits of rax to compare: 0 for a void function.
 	Bits int
 	// Value is the expected value, when Ref is nil.
 	Value uint64

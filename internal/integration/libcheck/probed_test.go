@@ -15,8 +15,8 @@ import (
 	"kprobelab/x86"
 )
 
-// callsEach is how many generated calls each probe is tried with:
-// $KPROBELAB_CALLS, by default few enough for an everyday run.
+// callsEach returns the number of generated calls of each probe: $KPROBELAB_CALLS, by default few
+// enough for an everyday run.
 func callsEach() int {
 	if n, err := strconv.Atoi(os.Getenv("KPROBELAB_CALLS")); err == nil && n > 0 {
 		return n
@@ -73,7 +73,7 @@ func TestProbedAtEveryBoundary(t *testing.T) {
 	}
 }
 
-// tally is what was done.
+// tally counts the work that was done.
 type tally struct{ functions, probes, refused, runs, hits int }
 
 func (c *tally) String() string {
@@ -134,9 +134,8 @@ func probed(t *testing.T, l *kprobelab.Lab, a *arena, f Func, withPost bool, tot
 	require.Equal(t, text, restored, "the text is restored to the byte")
 }
 
-// hits is how often a probe at the address is hit: stepped with the trap
-// flag, the copy of a repeated string instruction comes back to the probe
-// after every round.
+// hits returns the number of hits of a probe at the address. With the trap flag, the stepped copy
+// of a repeated string instruction comes back to the probe after every round.
 func (c *counts) hits(at x86.Addr, everyRound bool) int {
 	if everyRound {
 		return c.rounds[at]
@@ -196,14 +195,14 @@ func changes(l *kprobelab.Lab, do func() error) ([]page, error) {
 	return pages, l.Machine.Restore(before)
 }
 
-// deadStack is what lies below the stack pointer after a call. The kernel keeps
-// nothing there (-mno-red-zone), and the function tracer's trampoline builds
-// its frame on the probed function's stack.
+// deadStack returns the memory below the stack pointer after a call. The kernel keeps nothing there
+// (-mno-red-zone), and the function tracer's trampoline builds its frame on the probed function's
+// stack.
 func deadStack(sp x86.Addr) x86.Range {
 	return x86.Range{Start: sp.Add(-x86.ThreadSize), End: sp}
 }
 
-// without is a copy of the pages with zeros in a range.
+// without returns a copy of the pages with zeros in a range.
 func without(r x86.Range, pages []page) []page {
 	pages = slices.Clone(pages)
 	for i, p := range pages {

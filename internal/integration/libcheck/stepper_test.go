@@ -5,12 +5,12 @@ import (
 	"kprobelab/x86"
 )
 
-// counts are how often instructions ran, by address. The trap flag stops a
-// repeated string instruction after every round, an int3 on it once.
+// counts holds the number of runs of each instruction, by address. The trap flag stops a repeated
+// string instruction after every round, an int3 on it once.
 type counts struct{ insns, rounds map[x86.Addr]int }
 
-// stepper is a receiver of traps that runs a call one instruction at a time
-// and counts how often each one begins: what probes have to count.
+// stepper is a receiver of traps that runs a call one instruction at a time. It counts how often
+// each instruction begins, which is the number of hits that a probe must count.
 type stepper struct {
 	l     *kprobelab.Lab
 	entry x86.Addr

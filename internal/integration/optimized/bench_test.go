@@ -23,7 +23,7 @@ func guest(t testing.TB, kernel string, o kprobelab.Options) *kprobelab.Lab {
 	return l
 }
 
-// outcome is what a call left.
+// outcome is the state after a call.
 type outcome struct {
 	regs    x86.PtRegs
 	stopped string

@@ -184,7 +184,7 @@ func TestCPUsRunBetweenTheSteps(t *testing.T) {
 	}
 }
 
-// places are where probes of the function can be optimized.
+// places returns the addresses of the function at which probes can be optimized, and its text.
 func (r *cpusRun) places(t *testing.T) (list []x86.Addr, text []byte) {
 	sym := r.k.View().Lookup(called)[0]
 	for at := sym.Addr; at < sym.Addr.Add(int64(sym.Size)); at++ {

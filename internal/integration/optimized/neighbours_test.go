@@ -57,7 +57,7 @@ func TestNeighbours(t *testing.T) {
 	}
 }
 
-// testdata is what the kernels printed, without what depends on their build.
+// testdata holds the kernels' output, without the parts that depend on their build.
 func TestNeighboursAsMeasured(t *testing.T) {
 	for folder, kernel := range oracle.Kernels {
 		t.Run(kernel, func(t *testing.T) {

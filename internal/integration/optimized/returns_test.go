@@ -49,12 +49,12 @@ type oddInstance struct {
 	frame int
 }
 
-// note is what a handler saw: its name and how far the program was.
+// note describes one run of a handler: its name, the probe, and rbx, the program's progress.
 func note(what string, p *oddProbe, rbx uint64) string {
 	return fmt.Sprintf("%s %s at %x", what, p.name, rbx)
 }
 
-// handler is what a probe's handler does.
+// handler is the common body of the probes' handlers.
 func (o *odd) handler(what string, p *oddProbe, regs *x86.PtRegs) {
 	o.events = append(o.events, note(what, p, regs.BX))
 	if p.nests {

@@ -15,7 +15,7 @@ import (
 	"kprobelab/x86"
 )
 
-// tally is what was done.
+// tally counts the work that was done.
 type tally struct{ functions, places, runs, hits, timed int }
 
 // At every optimizable boundary of the guest kernel: the same results and
@@ -100,7 +100,7 @@ func (b *bench) accepted(at x86.Addr) bool {
 	return true
 }
 
-// longest is how many instructions a call may have.
+// longest is the most instructions of a call.
 const longest = 2000
 
 func (b *bench) unprobed(at x86.Addr, n *tally) (calls []base) {

@@ -211,8 +211,8 @@ func (t Text) At(addr x86.Addr) []byte {
 	return t.Bytes[addr.Sub(t.Base):]
 }
 
-// ProbedAt is where the kernel put the probe: past an ENDBR, or what a
-// sealed one became, with IBT (docs/spec 14.2).
+// ProbedAt returns the address at which the kernel put the probe: with IBT, past an ENDBR, or past
+// the nop that replaces a sealed ENDBR (docs/spec 14.2).
 func (p Point) ProbedAt(text Text) x86.Addr {
 	b := text.At(p.Addr)
 	if p.Off != 0 || len(b) < 5 {

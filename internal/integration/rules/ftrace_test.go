@@ -12,8 +12,8 @@ import (
 	"kprobelab/x86"
 )
 
-// tracedBy is where the call at a fentry site leads, by name; "" where the site
-// is no call.
+// tracedBy returns the name of the destination of the call at a fentry site; "" if the site is no
+// call.
 func tracedBy(t *testing.T, l *kprobelab.Lab, site x86.Addr) string {
 	var b [5]byte
 	require.NoError(t, l.Machine.ReadMem(site, b[:]))

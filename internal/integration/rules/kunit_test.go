@@ -179,7 +179,7 @@ func stackTrace(t *testing.T, l *kprobelab.Lab, from x86.Addr) (list []x86.Addr)
 	return list
 }
 
-// returnToHost is where a function that the host calls returns to.
+// returnToHost returns the return address of a function that the host calls.
 func returnToHost(l *kprobelab.Lab) x86.Addr {
 	for _, s := range l.Machine.Symbols() {
 		if s.Name == "return_to_host" {

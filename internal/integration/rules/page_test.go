@@ -74,7 +74,7 @@ func source(t *testing.T, file string) string {
 	return string(b)
 }
 
-// ruleTest is where a test is, and the rules that its comment cites.
+// ruleTest is a test's file, and the rules that the test's comment cites.
 type ruleTest struct {
 	file  string
 	rules []string

@@ -62,7 +62,7 @@ func BenchmarkOpenReadClose(b *testing.B) {
 	}
 }
 
-// place is where to probe a function: its entry, or the first boundary after it that
+// place returns the address in a function to probe: its entry, or the first boundary after it that
 // can, or cannot, be optimized.
 func (k *kernel) place(name string, inside, optimized bool) x86.Addr {
 	f := k.Image.Lookup(name)[0]

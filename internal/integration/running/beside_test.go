@@ -26,7 +26,7 @@ import (
 // through once.
 var probed = []string{"do_sys_openat2", "vfs_read", "filp_close"}
 
-// besideWays are how they are probed, and what kprobes/list says of such a probe.
+// besideWays are the ways to probe them, with the marks of such a probe in kprobes/list.
 var besideWays = []struct {
 	name, list       string
 	inside, optimize bool

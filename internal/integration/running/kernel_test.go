@@ -50,7 +50,7 @@ func bootFile(t testing.TB, file string, o *kprobelab.Options) *kernel {
 // restore goes back to the dump.
 func (k *kernel) restore() { require.NoError(k.t, k.Machine.Restore(k.clean)) }
 
-// ended is how a program ended.
+// ended is the exit code and the output of a program.
 type ended struct {
 	code        int
 	out, errors string
@@ -70,7 +70,7 @@ func (k *kernel) fed(input []byte, args ...string) ended {
 // shell runs a line of shell.
 func (k *kernel) shell(line string) ended { return k.program("/bin/busybox", "sh", "-c", line) }
 
-// memory is what pages hold that were written, by the address of the page.
+// memory holds the content of pages that were written, by the address of the page.
 type memory map[x86.Addr][]byte
 
 // written is the memory that differs from the dump.

@@ -64,8 +64,8 @@ func TestPathsOnABootedKernel(t *testing.T) {
 	}
 }
 
-// instructions are what a hit makes the guest run more, with a handler in Go: what the
-// table of docs/cost.md has for the guest kernel.
+// instructions are the numbers of additional instructions of the guest for a hit with a handler in
+// Go, by path; the table of docs/cost.md has them for the guest kernel.
 var instructions = map[string]float64{"k": 2, "k-post": 2, "b": 2, "o": 50, "r": 45, "rb": 45, "ro": 93, "kr": 45}
 
 func TestWhatCannotBeMeasuredOnABootedKernel(t *testing.T) {

@@ -27,7 +27,7 @@ var work = []string{"/bin/busybox", "sh", "-c", "" +
 	"mkdir /tmp/d; echo hello > /tmp/d/a; ln -s a /tmp/d/b; cat /tmp/d/b | tr a-z A-Z; ls -l /tmp/d | wc -l; " +
 	"mv /tmp/d/a /tmp/d/c; rm -r /tmp/d; ping -c 1 -q 127.0.0.1 > /dev/null; sleep 0.01; cat /proc/self/comm; exit 7"}
 
-// way is how the probes of a function are planted.
+// way is one way to plant the probes of a function.
 type way struct {
 	name string
 	// timed: the run takes another time, however hits are counted.
@@ -145,7 +145,7 @@ func (k *kernel) reached(seed uint64, want int) []kimage.Symbol {
 	return found
 }
 
-// boundaries are where the instructions of a function begin.
+// boundaries returns the addresses of the instructions of a function.
 func (k *kernel) boundaries(f kimage.Symbol) (list []x86.Addr) {
 	code := make([]byte, f.Size)
 	require.NoError(k.t, k.Machine.ReadMem(f.Addr, code))

@@ -16,7 +16,7 @@ import (
 	"kprobelab/kimage/vmcore"
 )
 
-// did is what came of the calls and the program of TestADumpWithoutControlRegisters.
+// did holds the results of the calls and the program of TestADumpWithoutControlRegisters.
 type did struct {
 	calls  []int64
 	buffer string

@@ -27,7 +27,7 @@ const (
 	textAt    = 0x400000
 )
 
-// access is what one instruction of the program does, or the kernel for it.
+// access is a memory access of one instruction of the program, or of the kernel for it.
 type access struct {
 	ip       uint64 // afterwards; 0: the kernel's
 	at       uint64
@@ -281,10 +281,10 @@ type told struct {
 	old, new uint64
 }
 
-// places are the addresses that a byte of the pages is accessed by.
+// places are the direct-map addresses of the two pages: each byte is accessed by these, too.
 type places struct{ direct [2]uint64 }
 
-// overlap is how many bytes a watchpoint has of an access.
+// overlap reports whether an access touches a watchpoint's bytes.
 func (l *places) overlap(w *watch.Watchpoint, a access) bool {
 	for i := range uint64(a.n) {
 		at := a.at + i
@@ -298,7 +298,7 @@ func (l *places) overlap(w *watch.Watchpoint, a access) bool {
 	return false
 }
 
-// kinds is what accesses are to a watchpoint.
+// kinds returns the watched kinds among the accesses to a watchpoint.
 func (l *places) kinds(w *watch.Watchpoint, at []access) (kinds uint32) {
 	for _, a := range at {
 		if l.overlap(w, a) {
@@ -308,7 +308,7 @@ func (l *places) kinds(w *watch.Watchpoint, at []access) (kinds uint32) {
 	return kinds
 }
 
-// value is what a watchpoint's bytes hold.
+// value returns the value of a watchpoint's bytes.
 func (l *places) value(w *watch.Watchpoint, mem []byte) uint64 {
 	off := uint64(w.Addr) % twoPages
 	for page, at := range l.direct {

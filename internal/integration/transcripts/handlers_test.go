@@ -74,7 +74,7 @@ func (r *replay) preReturnsOne() {
 	r.print("pre returns 1 after setting ip/ax, optimized [%s]: result=%d hits=%d", mode, v, hits)
 }
 
-// planted is how a probe on demo_tgt is planted, and what a call returns.
+// planted registers a probe on demo_tgt, and returns its mode and the result of a call.
 func (r *replay) planted(p *kprobes.Kprobe) (mode string, v uint64) {
 	require.NoError(r.t, r.k.RegisterKprobe(p))
 	r.wait()

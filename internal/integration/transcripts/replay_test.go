@@ -110,7 +110,7 @@ func (r *replay) isEntry(p *kprobes.Kprobe) int {
 	return 0
 }
 
-// context is what a handler would ask the kernel.
+// context prints the kernel's context as a handler sees it.
 func (r *replay) context() string {
 	return fmt.Sprintf("irqs_disabled=%d preempt_count=0x%x", bit(r.k.IRQsDisabled()), r.k.PreemptCount())
 }
@@ -122,7 +122,7 @@ func bit(b bool) int {
 	return 0
 }
 
-// code is what the kernel's functions return.
+// code returns an error as the kernel's functions return it: 0, or the negative errno.
 func code(err error) int {
 	if err == nil {
 		return 0
@@ -130,7 +130,7 @@ func code(err error) int {
 	return -int(errno.Of(err))
 }
 
-// mode is how a probe is planted at an address.
+// mode returns the mode of the probe at an address.
 func (r *replay) mode(at x86.Addr) string {
 	p := r.k.Find(at)
 	if p == nil {

@@ -18,7 +18,7 @@ type baseline struct {
 	*trace
 }
 
-// tally is what was done.
+// tally counts the work that was done.
 type tally struct{ functions, probes, refused, runs, hits, listed int }
 
 func (c *tally) String() string {
@@ -35,7 +35,7 @@ func (c *tally) add(o *tally) {
 	c.listed += o.listed
 }
 
-// reporter is what a test and a fuzz target have in common.
+// reporter is the common interface of a test and a fuzz target.
 type reporter interface {
 	require.TestingT
 	Logf(format string, args ...any)

@@ -92,7 +92,7 @@ var differences = []difference{
 	},
 	{
 		name: "14 bytes", field: "Step.LastInt3Missed", on: emulating,
-		why: "the int3 after a copy of 14 bytes is the slot's last byte, where it is not looked for: an int3 of nobody's, an oops (not measured)",
+		why: "the int3 after a copy of 14 bytes is the slot's last byte, where it is not looked for: no probe handles it, an oops (not measured)",
 		off: func(c *profile.Config) { c.Step.LastInt3Missed = false },
 		is: func(p *place, _ *trace) bool {
 			return len(p.insn) == 14 && !p.ftrace && !p.boosted && !p.emulated && !p.config().Step.TrapFlag

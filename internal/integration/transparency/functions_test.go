@@ -18,7 +18,7 @@ type function struct {
 	gen  func(g *gen) []any
 	addr x86.Addr
 	size uint64
-	// form is what the guest kernel's table says of an instruction form.
+	// form is the entry of the guest kernel's table of instruction forms; nil for other functions.
 	form *form
 }
 
@@ -163,8 +163,8 @@ var names = []string{"/etc/passwd", "/etc/hostname", "/etc/ld.so.cache", "/proc/
 
 func (g *gen) name() []byte { return []byte(names[g.IntN(len(names))] + "\x00") }
 
-// ordinary are the functions other than the instruction forms. What is never
-// called from outside is reached through those that call it.
+// ordinary are the functions other than the instruction forms. A function that is never called from
+// outside is reached through its callers.
 var ordinary = []function{
 	// Strings and numbers.
 	{name: "snprintf", gen: func(g *gen) []any {

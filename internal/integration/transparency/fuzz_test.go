@@ -149,8 +149,7 @@ func (z *fuzzed) close() {
 	}
 }
 
-// Random bytes are instructions often enough, with some more of those that
-// use the stack and flags.
+// Random bytes are instructions often enough. Instructions that use the stack and flags are added.
 func TestRandomCode(t *testing.T) {
 	n := 200
 	switch {

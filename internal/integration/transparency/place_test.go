@@ -19,7 +19,7 @@ type member struct {
 	wrong string
 }
 
-// way is how a place is probed: the members in the order of registration.
+// way is one way to probe a place: the members in the order of registration.
 type way struct {
 	name    string
 	members []handlers

@@ -19,7 +19,7 @@ type trace struct {
 	at map[x86.Addr][]int32
 }
 
-// stack is what lies below the stack pointer that the call began with.
+// stack returns the memory below the stack pointer at the start of the call.
 func (t *trace) stack() x86.Range {
 	const size = 16 << 10
 	sp := x86.Addr(t.steps[0].regs.SP)
@@ -66,7 +66,7 @@ func (b *bench) stepped(f *function, args []any) (*trace, *outcome, error) {
 	if err := b.run(f, args, o); err != nil {
 		return nil, nil, err
 	}
-	o.regs.Flags &^= x86.FlagTF // an int3 of nobody's ended the run with it
+	o.regs.Flags &^= x86.FlagTF // an int3 without a handler ended the run with TF set
 	o.regs.Flags &^= x86.FlagTF
 	o.pages = slices.DeleteFunc(o.pages, func(p page) bool { return s.Image.InText(p.at) }) // that int3
 	return &s.trace, o, m.PokeText(f.addr, s.first[:])

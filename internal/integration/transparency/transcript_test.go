@@ -19,19 +19,18 @@ import (
 	"kprobelab/x86"
 )
 
-// measured is what a real kernel did with one form probed in one way.
+// measured is a real kernel's result for one form probed in one way.
 type measured struct {
 	form     string
 	way      *way
 	refused  bool
 	differed bool
-	// cx and flags are the input of the first difference, unprobed and
-	// probed what came of it.
+	// cx and flags are the input of the first difference; unprobed and probed are its results.
 	cx, flags        uint64
 	unprobed, probed result
 }
 
-// result is what the transcript tells of a run.
+// result is the state after a run, as the transcript prints it.
 type result struct{ cx, flags, sp, mark uint64 }
 
 var (
@@ -41,7 +40,7 @@ var (
 	resultPart  = regexp.MustCompile(`cx=(\w+) dx=\w+ fl=(\w+) sp=(\w+) mark=(\d)`)
 )
 
-// readTranscript reads what was measured on a kernel.
+// readTranscript reads the measurements of a kernel.
 func readTranscript(t *testing.T, kernel string) (list []measured) {
 	f, err := os.Open(oracle.File(t, kernel, "transcripts", "transparency.txt"))
 	require.NoError(t, err)

@@ -15,9 +15,9 @@ import (
 	"kprobelab/profile"
 )
 
-// extent is how much is tried.
+// extent is the amount of work of a run.
 type extent struct {
-	// calls is how many inputs a function has.
+	// calls is the number of inputs of a function.
 	calls int
 	// seed is the first of their seeds.
 	seed uint64

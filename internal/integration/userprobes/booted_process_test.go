@@ -95,7 +95,7 @@ func TestProcessesAsOnBootedKernels(t *testing.T) {
 	})
 }
 
-// byTask is what is told of each process, whichever number it has and whenever it ran.
+// byTask returns the hits of each process, without the processes' numbers and times.
 func byTask(lines []string) (list []string) {
 	tasks := map[string]string{}
 	for i, text := range told(lines) {

@@ -62,7 +62,7 @@ const (
 	atCWD      = -100
 )
 
-// tracefs is where the kernel's files of tracing are.
+// tracefs is the folder of the kernel's tracing files.
 const tracefs = "/sys/kernel/tracing/"
 
 // call makes a system call; its error is the kernel's.
@@ -108,7 +108,7 @@ func (b *bootedKernel) read(path string) string {
 	return text.String()
 }
 
-// ended is how a program ended, and what was traced of it.
+// ended is the exit code, output and trace of a program.
 type ended struct {
 	code           int
 	stdout, stderr string
@@ -148,7 +148,7 @@ func small(t *testing.T, data []byte, functions ...string) *process.File {
 	return &process.File{Name: "/prog", Data: b}
 }
 
-// told is what a line of trace says of a hit, without where and when.
+// told returns the hits in lines of trace, without task, CPU and time.
 func told(lines []string) (list []string) {
 	for _, line := range lines {
 		_, text, _ := strings.Cut(line, ": ")

@@ -65,8 +65,8 @@ func placesOf(t *testing.T, c *profile.Config, f *process.File, source string, l
 	return transparent.Probable(f, c, at).At, entries
 }
 
-// timeLimit is how long instructions are tried one at a time, by the rules of each release; 0 for
-// as long as it takes.
+// timeLimit returns the time for which instructions are tried one at a time, by the rules of each
+// release; 0 for no limit.
 func timeLimit(t *testing.T) time.Duration {
 	text := os.Getenv("KPROBELAB_MINUTES")
 	if text == "" {

@@ -53,7 +53,7 @@ func (m *model) expected(list []machine.Watch) (hits []hit) {
 	return hits
 }
 
-// value is what a watch's bytes hold; of text, the model does not know it.
+// value returns the value of a watch's bytes; 0 for text, which the model does not know.
 func (m *model) value(mem []byte, w machine.Watch) uint64 {
 	var b [8]byte
 	was := m.mem
@@ -171,7 +171,7 @@ func at(list []hit, i int) any {
 	return "none"
 }
 
-// runs is how many programs each engine gets: $RUNS, or few.
+// runs returns the number of programs of each engine: $RUNS, or few.
 func runs(t *testing.T) uint64 {
 	if s := os.Getenv("RUNS"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 64)

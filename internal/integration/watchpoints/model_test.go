@@ -197,7 +197,7 @@ func (g *gen) data() int { return []int{rax, rdx}[g.IntN(2)] }
 
 func (g *gen) size() int { return 1 << g.IntN(4) }
 
-// index is what r10 holds, and displacements of both bases are from the area's middle.
+// index is the content of r10; displacements of both bases are from the area's middle.
 const (
 	index  = 5
 	middle = areaSize / 2

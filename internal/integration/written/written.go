@@ -17,10 +17,10 @@ import (
 	"kprobelab/x86"
 )
 
-// Base is where the text begins.
+// Base is the address of the text.
 const Base x86.Addr = 0xffffffff81000000
 
-// size is what each function has; int3 follows its code.
+// size is the size of each function in bytes; int3 follows its code.
 const size = 64
 
 // Image is an image whose functions are the given code, in hexadecimal, in the order of their names.
