@@ -151,8 +151,8 @@ func (k *Kprobes) join(entry, p *Kprobe) error {
 	return nil
 }
 
-// leave takes a member out. The post walker goes with the last member that
-// needs it; that of an ftrace-based aggregate stays.
+// leave removes a member. The post walker is removed with the last member that needs it, but an
+// ftrace-based aggregate keeps it.
 func (k *Kprobes) leave(entry, p *Kprobe) {
 	a := entry.aggregate
 	k.point(PointMembers, entry)

@@ -15,9 +15,8 @@ type Answerer interface {
 	DropAnswer(cpu int)
 }
 
-// answerStep answers the int3 that ends a step, where no post handler and no
-// observer waits for it. Until the CPU meets the int3 its state is that of a
-// step; settle ends the hit after that.
+// answerStep answers the int3 that ends a step, if no post handler and no observer waits for it.
+// Until the CPU executes that int3 its state is that of a step; settle ends the hit after that.
 func (k *Kprobes) answerStep(cpu *cpuState, p *Kprobe) {
 	ool := cpu.ool
 	if k.answerer == nil || k.observe != nil || k.c.Step.TrapFlag || ool.Boosted || p.hasPost() {

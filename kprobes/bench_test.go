@@ -133,8 +133,8 @@ func (v flatView) SymbolAt(a x86.Addr) (kimage.Symbol, bool) {
 
 func (v flatView) InText(a x86.Addr) bool { _, ok := v.SymbolAt(a); return ok }
 
-// BenchmarkRegister100k is issue-sized: 100,000 probes in and out again; the
-// time is that of one of them.
+// BenchmarkRegister100k registers and unregisters 100,000 probes; the reported time is for one of
+// them.
 func BenchmarkRegister100k(b *testing.B) {
 	const n = 100_000
 	w, ps := many(b, n)

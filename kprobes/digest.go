@@ -122,7 +122,7 @@ func (d *digest) probe(p *Kprobe) {
 	}
 }
 
-// pool is whether a return probe has instances, and whether they were freed.
+// pool adds whether a return probe has instances, and whether they were freed.
 func (d *digest) pool(p *Kprobe) {
 	if p.kret != nil {
 		d.flag(p.kret.pool != nil)

@@ -21,8 +21,8 @@ func BucketOf(k *Kprobes, a x86.Addr) int { return k.table.bucketOf(a) }
 // Return calls the Go function of the return trampoline's call-out.
 func Return(k *Kprobes, frame x86.Addr, regs *x86.PtRegs) { k.trampolineReturn(frame, regs) }
 
-// HandleAddr is the probed address of a detour buffer's handle, 0 where the
-// buffer is that of an aggregator which has left the table.
+// HandleAddr is the probed address of a detour buffer's handle, 0 if the buffer's aggregator has
+// left the table.
 func HandleAddr(k *Kprobes, handle uint64) x86.Addr {
 	if handle >= uint64(len(k.opt.handles)) || k.opt.handles[handle] == nil {
 		return 0

@@ -34,8 +34,7 @@ func (f *fakeMachine) startAt(cpu, task int, fn x86.Addr, arg uint64, sp x86.Add
 	return t
 }
 
-// call runs a function to its end on CPU 0, task 0, or below the stack of
-// whoever runs now, and returns ax.
+// call runs a function to its end on the current CPU and task, and returns ax.
 func (f *fakeMachine) call(fn x86.Addr, arg uint64) (uint64, error) {
 	t := f.start(f.cpu, f.task, fn, arg)
 	t.run()

@@ -42,7 +42,7 @@ func (k *Kprobes) fault(cpu *cpuState, regs *x86.PtRegs, vector int) bool {
 	return false
 }
 
-// Vectors of the faults that the kernel asks kprobes about (docs/spec 7.1).
+// Vectors of the faults for which the kernel calls kprobes (docs/spec 7.1).
 const (
 	protectionFault = 13
 	pageFault       = 14

@@ -14,9 +14,9 @@ import (
 // from now on.
 func (k *Kprobes) KillFtrace() { k.ftrace.killed = true }
 
-// HoldFtraceSite notes that a live patch holds a fentry site, or that it has let it go.
-// No other user that may change ip, such as a probe with a post handler, can have
-// the site meanwhile. It fails with EBUSY where a probe has it.
+// HoldFtraceSite records that a live patch holds a fentry site, or has released it. Meanwhile no
+// other user that may change ip, such as a probe with a post handler, can have the site. It fails
+// with EBUSY if a probe has the site.
 func (k *Kprobes) HoldFtraceSite(at x86.Addr, on bool) error {
 	if p := k.table.lookup(at); on && p != nil && p.ft != nil && p.ft.ops == &k.ftrace.ipmodify {
 		return fmt.Errorf("a probe with a post handler is there: %w", errno.EBUSY)

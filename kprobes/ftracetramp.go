@@ -6,11 +6,11 @@ import (
 	"kprobelab/x86"
 )
 
-// The tracer's trampoline is what a traced function's site calls
-// (arch/x86/kernel/ftrace_64.S, ftrace_regs_caller; each registration has a
-// copy of it, named ftrace_trampoline, that calls its function directly). It
-// builds a register frame as the function has it at its site, calls the
-// handler, and returns to the frame's ip with the frame's registers and flags.
+// The tracer's trampoline is the function that a traced function's site calls
+// (arch/x86/kernel/ftrace_64.S, ftrace_regs_caller; each registration has its own copy, named
+// ftrace_trampoline, that calls its function directly). It builds a register frame with the
+// function's registers at the site, calls the handler, and returns to the frame's ip with the
+// frame's registers and flags.
 //
 // S is the stack pointer at the site, where the function's own return address
 // lies; the call has put A+5 below it:

@@ -9,8 +9,8 @@ import (
 	"kprobelab/x86"
 )
 
-// The tracer's call and a probe's share the site: it is a call while either
-// needs it, and the CPU's own nop in the end, whoever goes first.
+// The tracer and a probe share the site: it is a call while either needs it, and the CPU's own nop
+// in the end, whichever leaves first.
 func TestTracedSiteIsACallWhileAnyoneNeedsIt(t *testing.T) {
 	onFtrace(t, func(t *testing.T, w *world) {
 		none := func(x86.Addr, *x86.PtRegs) {}

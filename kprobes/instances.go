@@ -36,7 +36,7 @@ func (k *Kprobes) recycle(i *Instance) {
 	i.pool.free = i
 }
 
-// useInstances tells of instances that were freed.
+// useInstances reports a use of freed instances to the Stepper.
 func (k *Kprobes) useInstances(p *instancePool) {
 	if p.freed && k.stepper != nil && p.owner != nil {
 		k.stepper.Point(Point{Kind: PointFreed, Probe: &p.owner.KP})

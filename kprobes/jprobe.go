@@ -20,7 +20,7 @@ import (
 // function's caller, and its CPU still counts as handling the probe: every
 // later hit there is missed. The kernel does not prevent that either.
 type Jprobe struct {
-	// KP says where to probe. Its handlers belong to the jprobe.
+	// KP is the place of the probe. Its handlers belong to the jprobe.
 	KP Kprobe
 	// Entry is the handler's address in the guest.
 	Entry x86.Addr

@@ -15,9 +15,9 @@ const (
 	// FlagDisabled: the probe is temporarily disabled. It is the only flag
 	// that registration takes from the caller.
 	FlagDisabled
-	// FlagOptimized: the probe is, or is about to be, a jump. The kernel keeps it
-	// in an object of its own that stands for all probes at the address, never
-	// in a registered probe: ask Kprobe.Optimized.
+	// FlagOptimized: the probe is, or is about to be, a jump. The kernel keeps the flag in a
+	// separate object that stands for all probes at the address, never in a registered probe: use
+	// Kprobe.Optimized.
 	FlagOptimized
 	// FlagFtrace: the probe is on a function's fentry site.
 	FlagFtrace
@@ -30,28 +30,26 @@ const (
 // value the CPU goes on at regs as the handler left them, IP included: the
 // instruction and the post handler do not run.
 //
-// That is so after an int3. Once the probe is a jump (Kprobe.Optimized), what the
-// handler returns is ignored, and so is what it does to IP, SP, CS and SS. To
-// change the path of execution, give the probe a post handler, which keeps it
-// from being optimized. At a function's fentry site IP counts, but SP, SS and CS
-// are lost. Kprobes.OnMisuse tells of what has no effect.
+// That is so after an int3. Once the probe is a jump (Kprobe.Optimized), the handler's return value
+// is ignored, and so are its changes of IP, SP, CS and SS. To change the path of execution, give
+// the probe a post handler, which prevents optimization. At a function's fentry site IP counts, but
+// SP, SS and CS are lost. Kprobes.OnMisuse reports changes without effect.
 type PreHandler func(p *Kprobe, regs *x86.PtRegs) int
 
 // PostHandler runs after the probed instruction, with regs.IP at the next one
 // to execute. flags is always 0.
 type PostHandler func(p *Kprobe, regs *x86.PtRegs, flags uint64)
 
-// FaultHandler runs when a handler of the probe faults, in the releases that
-// have it (to 5.13). It returns non-zero where it has resolved the fault.
+// FaultHandler runs when a handler of the probe faults, in releases with fault handlers (to 5.13).
+// It returns non-zero if it has resolved the fault.
 type FaultHandler func(p *Kprobe, regs *x86.PtRegs, trap int) int
 
-// Kprobe is struct kprobe: what to probe and whom to call. Either SymbolName or
-// Addr says where. Registration by name sets Addr too, so clear Addr before you
-// register the same object again.
+// Kprobe is struct kprobe: a place and its handlers. Either SymbolName or Addr names the place.
+// Registration by name sets Addr too, so clear Addr before you register the same object again.
 //
-// A handler may call guest code, and may register and unregister probes. One
-// that panics counts as having returned 0, and Kprobes.Err reports it. One that
-// ends its goroutine (as t.FailNow does) ends the run, and the machine with it.
+// A handler may call guest code, and may register and unregister probes. A handler that panics
+// counts as having returned 0, and Kprobes.Err reports it. A handler that ends its goroutine (as
+// t.FailNow does) ends the run, and the machine with it.
 type Kprobe struct {
 	// SymbolName is a kallsyms name or "module:name"; empty for none.
 	SymbolName string
@@ -88,8 +86,8 @@ type Kprobe struct {
 	// ool is the instruction out of line, shared by the members of an
 	// aggregate; nil where the probe is on an ftrace site.
 	ool *outOfLine
-	// ft is the fentry site where the probe is on one, else nil; that of an
-	// aggregate is the aggregator's.
+	// ft is the fentry site of the probe, nil if it is on none. An aggregate's site is in the
+	// aggregator.
 	ft *ftraceSite
 	// opcode is the byte that stood under the int3; 0 on a fentry site.
 	opcode byte

@@ -147,8 +147,7 @@ func (k *Kprobes) Probes() (list []*Kprobe) {
 // text.
 func (k *Kprobes) armed(p *Kprobe) bool { return !k.disarmed && !p.Disabled() }
 
-// quiet reports that no CPU handles a probe: nobody is in a slot whose end
-// returns to kprobes.
+// quiet reports that no CPU handles a probe: none is in a slot whose end returns to kprobes.
 func (k *Kprobes) quiet() bool {
 	if k.stepper != nil {
 		return true // the caller has waited for it

@@ -7,21 +7,20 @@ import (
 	"kprobelab/x86"
 )
 
-// ReturnHandler runs at a probed function's entry or return. On return regs
-// is the caller's frame: IP is the return address (the trampoline's address
-// to 5.17) and AX the return value; what it does to general registers and
-// flags takes effect. The result of an entry handler says whether this call
-// is to be tracked (0) or not; that of a return handler is ignored.
+// ReturnHandler runs at a probed function's entry or return. On return regs is the caller's frame:
+// IP is the return address (the trampoline's address to 5.17) and AX the return value; the
+// handler's changes of general registers and flags take effect. An entry handler returns 0 to track
+// this call; the result of a return handler is ignored.
 type ReturnHandler func(i *Instance, regs *x86.PtRegs) int
 
 // Kretprobe is struct kretprobe: it probes a function's entry and return.
 type Kretprobe struct {
-	// KP says where, and has the flags. Its handlers belong to the return
-	// probe: registration sets PreHandler and clears the others.
+	// KP is the place of the probe, with its flags. Its handlers belong to the return probe:
+	// registration sets PreHandler and clears the others.
 	KP Kprobe
-	// Handler runs when the function returns; nil for none.
+	// Handler runs when the function returns; nil if there is none.
 	Handler ReturnHandler
-	// EntryHandler runs when the function is entered; nil for none.
+	// EntryHandler runs when the function is entered; nil if there is none.
 	EntryHandler ReturnHandler
 	// HandlerCode and EntryCode are the addresses of handlers in guest code, 0
 	// for none: int handler(struct kretprobe_instance *ri, struct pt_regs
@@ -89,7 +88,7 @@ func (k *Kprobes) RegisterKretprobe(rp *Kretprobe) error {
 	rp.pool = newInstancePool(rp)
 	rp.Nmissed = 0
 	if old != nil && k.c.Kret.LateReregistration {
-		old.freed = true // nobody knows of it any more
+		old.freed = true // nothing refers to it any more
 	}
 	err := k.placeInstances(rp)
 	if err == nil {

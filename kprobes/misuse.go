@@ -21,7 +21,7 @@ type Misuse struct {
 	IP, From, SP, FromSP uint64
 }
 
-// String says what happened and what to do.
+// String describes the misuse and the correction.
 func (m *Misuse) String() string {
 	switch {
 	case m.Way == WayDetour && (m.Returned != 0 || m.IP != m.From):

@@ -56,7 +56,7 @@ func (m *model) newProbe(at x86.Addr, withPost bool) *modelProbe {
 	return mp
 }
 
-// armed is whether the address traps.
+// armed reports whether the address traps.
 func (m *model) armed(at x86.Addr) bool {
 	return !m.off && !m.disabled[at] && slices.ContainsFunc(m.probes[at], func(mp *modelProbe) bool { return !mp.gone })
 }
@@ -247,7 +247,7 @@ func runModel(t *rapid.T, kernel string) int {
 	return m.steps
 }
 
-// findBoostable asks the slots, which have tests of their own.
+// findBoostable finds the boostable places by the slots, which have tests of their own.
 func (m *model) findBoostable(t *rapid.T) {
 	for _, at := range m.places {
 		p := &kprobes.Kprobe{Addr: at}
@@ -267,7 +267,7 @@ func (m *model) goingErrno() errno.Errno {
 	return errno.EINVAL
 }
 
-// pinned is whether probes keep the module, as in 2.6.18.
+// pinned reports whether probes keep the module, as in 2.6.18.
 func (m *model) pinned() bool {
 	return m.w.k.Config().Check.ModulePinned &&
 		len(m.probes[m.w.modFn])+len(m.probes[m.w.modFn+3])+len(m.probes[m.w.modFt]) > 0

@@ -2,7 +2,7 @@ package kprobes
 
 import "kprobelab/x86"
 
-// EventKind says what happened in a step of a hit.
+// EventKind is the kind of a step of a hit.
 type EventKind int
 
 // The kinds, in the order in which a hit meets them.

@@ -30,9 +30,9 @@ func (k *Kprobes) placeCallback() (x86.Addr, error) {
 	return at, k.m.PokeText(at, code)
 }
 
-// optimizedCallback is optimized_callback (docs/spec 4.5): a hit through the
-// jump. There was no trap, and interrupts are as they were. What the handlers
-// return is ignored, and so is what they do to ip, sp, cs and ss.
+// optimizedCallback is optimized_callback (docs/spec 4.5): a hit through the jump. There was no
+// trap, and interrupts are as they were. The handlers' return values are ignored, and so are their
+// changes of ip, sp, cs and ss.
 func (k *Kprobes) optimizedCallback(_ x86.Addr, regs *x86.PtRegs) {
 	cpu := k.arrive()
 	k.optimizedHit(cpu, regs)

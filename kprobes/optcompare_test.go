@@ -129,7 +129,7 @@ func (r *optRun) compareEntry(off int64) error {
 	return nil
 }
 
-// end takes everything away; the text has to be what it was.
+// end removes all probes; then the text must be the original one.
 func (r *optRun) end() error {
 	for len(r.probes) > 0 {
 		r.k.UnregisterKprobe(r.probes[0].p)

@@ -2,7 +2,7 @@ package kprobes
 
 import "kprobelab/x86"
 
-// OptKind says what happened in a step of the optimizer.
+// OptKind is the kind of a step of the optimizer.
 type OptKind int
 
 // The kinds.

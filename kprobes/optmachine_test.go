@@ -111,12 +111,11 @@ func (r *optRun) register() string {
 	return fmt.Sprintf("register %+v", *p)
 }
 
-// broken44 are the two places where 4.4 goes wrong by itself. An aggregator that
-// it undid by force before it could be removed stays, off every list, and
-// whoever registers there is optimized without an int3 before. And one that is
-// enabled while it waits to be undone gets an int3 over the jump's first byte,
-// but keeps the displacement; once OPTIMIZED is cleared, a hit is stepped and
-// comes back into the middle of that.
+// broken44 reports the two places where 4.4 goes wrong by itself. First, an aggregator that was
+// undone by force before it could be removed stays, off every list, and the next probe that is
+// registered there is optimized without an int3 before. Second, an aggregator that is enabled while
+// it waits to be undone gets an int3 over the jump's first byte, but keeps the displacement; once
+// OPTIMIZED is cleared, a hit is stepped and comes back into the middle of the displacement.
 func (r *optRun) broken44(e *optEntry) bool {
 	if e == nil || !r.m.c.Optimize.ClearedWhenQueued {
 		return false

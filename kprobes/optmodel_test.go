@@ -8,8 +8,8 @@ import (
 	"kprobelab/profile"
 )
 
-// optModel is docs/spec 4 in a page: places by their offset in over, lists by name,
-// and the text as the kernel would have it.
+// optModel is docs/spec 4 in a page: places by their offset in over, lists by name, and the text
+// that the kernel would write.
 type optModel struct {
 	c       *profile.Config
 	size    map[int64]int

@@ -59,8 +59,7 @@ type optimized struct {
 	index int
 	// handle is the number that the buffer passes to the callback (setHandle).
 	handle uint64
-	// saved are the bytes at A+1 to A+4 as they were when the jump was written
-	// (copied_insn).
+	// saved are the original bytes at A+1 to A+4, from when the jump was written (copied_insn).
 	saved [jumpTail]byte
 	// patched: a displacement stands at A+1 to A+4.
 	patched bool

@@ -94,7 +94,7 @@ func TestMembersAreOptimized(t *testing.T) {
 	})
 }
 
-// settle lets the worker run, and says which places of over are jumps then.
+// settle lets the worker run, and returns the places of over that are jumps then.
 func (w *optWorld) settle(t testing.TB) (jumps []int64) {
 	t.Helper()
 	require.NoError(t, w.k.Settle())
@@ -106,8 +106,7 @@ func (w *optWorld) settle(t testing.TB) (jumps []int64) {
 	return jumps
 }
 
-// What cannot be optimized has no buffer and stays what it is, and the caller
-// is not told.
+// A probe that cannot be optimized has no buffer and stays an int3, and its caller gets no error.
 // See docs/spec 4.2.
 func TestBufferNotPrepared(t *testing.T) {
 	optimizing(t, func(t *testing.T, _ string, w *optWorld) {
@@ -226,9 +225,8 @@ func TestHandlerSkipsWhileQueued(t *testing.T) {
 	})
 }
 
-// A CPU that hits the int3 of a change under way goes to the detour buffer, and
-// kprobes are not asked.
-// See docs/spec 4.8.
+// A CPU that hits the int3 of a change under way goes to the detour buffer, and kprobes handle no
+// hit. See docs/spec 4.8.
 func TestHitOfThePokersInt3(t *testing.T) {
 	optimizing(t, func(t *testing.T, kernel string, w *optWorld) {
 		p := w.probe(t, 0, false)

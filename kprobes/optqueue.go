@@ -60,8 +60,8 @@ func (k *Kprobes) passive(n *Kprobe) bool {
 	return disarmedEntry(n)
 }
 
-// covering is get_optimized_kprobe: the probe whose jump would run over an
-// address, nil for none.
+// covering is get_optimized_kprobe: it returns the probe whose jump would run over an address, nil
+// if there is none.
 func (k *Kprobes) covering(a x86.Addr) *Kprobe {
 	if k.opt.patcher == nil {
 		return nil

@@ -188,9 +188,8 @@ func TestUnusedAggregateIsRevived(t *testing.T) {
 	})
 }
 
-// A disabled probe that is registered there revives the aggregator too, and when
-// it goes, nobody takes the jump away: it stays until somebody comes there again.
-// See docs/spec 1.6.
+// A disabled probe that is registered there revives the aggregator too. When that probe is removed,
+// the jump stays until the next probe is registered there. See docs/spec 1.6.
 func TestDisabledProbeRevivesForGood(t *testing.T) {
 	optimizing(t, func(t *testing.T, _ string, w *optWorld) {
 		p := w.probe(t, 3, false)

@@ -12,9 +12,8 @@ import (
 // program went wrong.
 var errTorn = errors.New("torn")
 
-// tearing makes a random run on a machine that leaves a step out, and reports
-// whether a CPU ran a torn instruction. The model is not asked: the text may
-// be wrong as long as nobody runs it.
+// tearing makes a random run on a machine that leaves a step out, and reports whether a CPU ran a
+// torn instruction. The model is not compared: the text may be wrong as long as no CPU runs it.
 func tearing(kernel, leaveOut string, seed uint64) error {
 	r := newOptRun(kernel, seed)
 	r.leaveOut = leaveOut

@@ -8,10 +8,9 @@ import (
 	"kprobelab/kprobes/textpoke"
 )
 
-// The worker is kprobe_optimizer. It undoes what is to be undone, waits until
-// every task has scheduled, writes the queued jumps, and frees what nobody uses
-// (docs/spec 4.7). It is scheduled when something is queued. It runs in steps,
-// and other CPUs may run between them.
+// The worker is kprobe_optimizer. It undoes the jumps that are queued for that, waits until every
+// task has scheduled, writes the queued jumps, and frees unused buffers (docs/spec 4.7). It is
+// scheduled when a probe is queued. It runs in steps, and other CPUs may run between them.
 //
 // A kernel's worker starts 5 jiffies after it was scheduled. This one runs only when its caller
 // calls WorkerStep or Settle, so that nothing changes unexpectedly in the middle of a run.
@@ -76,8 +75,8 @@ func (k *Kprobes) kick() {
 	}
 }
 
-// WorkerDue is when the worker is to run by the virtual clock, in nanoseconds,
-// and whether it is scheduled or in the middle of a run.
+// WorkerDue returns the virtual time at which the worker is due, in nanoseconds, and whether it is
+// scheduled or in the middle of a run.
 func (k *Kprobes) WorkerDue() (at uint64, ok bool) {
 	k.askHeld()
 	w := &k.opt.worker
@@ -366,8 +365,7 @@ func (k *Kprobes) graceOver() bool {
 	return len(kept) == 0
 }
 
-// noTaskInside: no CPU handles a hit and no task is in a call, so that nobody
-// is in a detour buffer.
+// noTaskInside: no CPU handles a hit and no task is in a call, so no task is in a detour buffer.
 func (k *Kprobes) noTaskInside() bool {
 	if k.stepper != nil {
 		return true // the worker has waited for it

@@ -97,8 +97,8 @@ func (w *optWorld) PokeTextNoSync(addr x86.Addr, b []byte) error {
 	return w.fakeMachine.PokeText(addr, b)
 }
 
-// stepName says which step a write is: an int3 over an int3 begins to
-// optimize, one over a jump to undo; over an instruction it arms.
+// stepName returns the step that a write belongs to: an int3 over an int3 begins to optimize, an
+// int3 over a jump to undo; an int3 over an instruction arms.
 func (w *optWorld) stepName(addr x86.Addr, b []byte) string {
 	dir, _, _ := strings.Cut(w.doing, ":")
 	old := w.mem(addr, 1)[0]

@@ -2,16 +2,15 @@ package kprobes
 
 import "kprobelab/x86"
 
-// PointKind says what a step is about to do that other CPUs can notice, or that
-// depends on what they do.
+// PointKind is the kind of a step that other CPUs can notice, or that depends on their steps.
 type PointKind uint8
 
 // The kinds. Writes of text and synchronizations are the Patcher's own.
 const (
 	// PointLookup: an int3 is looked up in the table.
 	PointLookup PointKind = iota
-	// PointResume: the pre handlers have run; the flags and the slot say where
-	// the CPU goes on.
+	// PointResume: the pre handlers have run; next the flags and the slot decide where the CPU
+	// continues.
 	PointResume
 	// PointTable: the hash table is changed.
 	PointTable
@@ -69,16 +68,16 @@ func (k *Kprobes) point(kind PointKind, p *Kprobe) {
 	}
 }
 
-// freedObject is told before an aggregator, or a detour buffer with what it
-// passes to the callback, is freed. A task may still be in the buffer: it is used again only
-// after another wait.
+// freedObject reports to the Stepper that an aggregator, or a detour buffer with the callback's
+// argument, will be freed. A task may still be in the buffer: it is used again only after another
+// wait.
 func (k *Kprobes) freedObject(entry *Kprobe) {
 	if k.stepper != nil {
 		k.stepper.Point(Point{Kind: PointFree, Probe: entry})
 	}
 }
 
-// grace is synchronize_rcu. Without a Stepper it has passed: nobody else runs.
+// grace is synchronize_rcu. Without a Stepper the grace period has passed: no other CPU runs.
 func (k *Kprobes) grace() {
 	if k.stepper != nil {
 		k.stepper.Point(Point{Kind: PointGrace})

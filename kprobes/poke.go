@@ -109,8 +109,8 @@ func (k *Kprobes) pokeSite(c textpoke.Change) error {
 	return k.m.PokeText(c.At, c.New)
 }
 
-// pokeInt3 is poke_int3_handler: a CPU that meets the int3 of a change goes on
-// as if the change were made already. Kprobes are not asked.
+// pokeInt3 is poke_int3_handler: a CPU that executes the int3 of a change continues as if the
+// change were complete. No probe is hit.
 func (k *Kprobes) pokeInt3(cpu *cpuState, regs *x86.PtRegs) bool {
 	if !k.opt.text.Busy() {
 		return false

@@ -141,7 +141,7 @@ func (k *Kprobes) registerFirst(p *Kprobe, pt *probepoint.Point) error {
 			k.grace()
 			k.freeSlot(p)
 			if k.c.FtraceArmForgiven && pt.Ftrace {
-				return nil // and the caller has a probe that nobody knows of
+				return nil // and the caller has a probe that is not in the table
 			}
 			return k.armRefused(p, err)
 		}
@@ -207,7 +207,7 @@ func (k *Kprobes) freeSlot(p *Kprobe) {
 	}
 }
 
-// freeing is told before the slot of a probe is given back.
+// freeing reports to the Stepper that the slot of a probe will be freed.
 func (k *Kprobes) freeing(p *Kprobe) {
 	if k.stepper == nil {
 		return
@@ -239,10 +239,9 @@ func (k *Kprobes) arm(p *Kprobe) error {
 	return nil
 }
 
-// disarm writes the opcode back, or the nop of the site (__disarm_kprobe). For
-// an optimized probe the worker does it. The kernel then asks the probe that
-// this one kept from being optimized. This one does not count as disabled yet,
-// so the answer is no (measured, docs/spec 14.4).
+// disarm writes the opcode back, or the nop of the site (__disarm_kprobe). For an optimized probe
+// the worker does it. The kernel then tries to optimize the probe that this one had prevented. This
+// one does not count as disabled yet, so that fails (measured, docs/spec 14.4).
 func (k *Kprobes) disarm(p *Kprobe) error {
 	if p.OnFtrace() {
 		return k.disarmFtrace(p)

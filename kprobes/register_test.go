@@ -212,7 +212,7 @@ func TestRegisterDisabled(t *testing.T) {
 	require.Equal(t, 1, r.pre)
 }
 
-// TestEntryIsPastEndbr is docs/spec 1.2 with IBT: a probe asked for at +0 is placed at +4.
+// TestEntryIsPastEndbr is docs/spec 1.2 with IBT: a probe at +0 is placed at +4.
 func TestEntryIsPastEndbr(t *testing.T) {
 	w := newWorld(t, "6.12", 1)
 	fn := w.add("ibt", endbr, movAX, ret)

@@ -24,7 +24,7 @@ type SharedText interface {
 	TextIsShared() bool
 	// OnTaken has fn called where the guest has overwritten what PokeText wrote.
 	OnTaken(fn func(at []x86.Addr))
-	// GuestText reads text as the guest has it.
+	// GuestText reads text as the guest has written it, without the host's changes.
 	GuestText(addr x86.Addr, b []byte) error
 }
 
@@ -227,8 +227,8 @@ func (k *Kprobes) hold(p *Kprobe) {
 	}
 }
 
-// askHeld queues the probes whose bytes the guest has left, as the kernel does when
-// the probe in them is disarmed (__disarm_kprobe).
+// askHeld queues the probes whose bytes the guest has restored, as the kernel does when the probe
+// in them is disarmed (__disarm_kprobe).
 func (k *Kprobes) askHeld() {
 	asked := k.held
 	k.held = asked[:0]

@@ -38,7 +38,7 @@ type slotPage struct {
 // slotCache hands out slots (kernel/kprobes.c __get_insn_slot).
 type slotCache struct {
 	m Machine
-	// size is that of a slot in bytes, name the pages' symbol in kallsyms.
+	// size is the size of a slot in bytes, name the pages' symbol in kallsyms.
 	size int
 	name string
 	// pages are in order of age; the newest is searched first.
@@ -153,7 +153,7 @@ func (c *slotCache) release(pg *slotPage) {
 	}
 }
 
-// collect turns all dirty slots clean, if nobody can be in one.
+// collect makes all dirty slots clean, unless a CPU may be in one.
 func (c *slotCache) collect() bool {
 	if !c.quiet() {
 		return false

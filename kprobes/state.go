@@ -34,7 +34,7 @@ func (s Status) String() string {
 
 // control is the part of a CPU's state that a nested hit saves.
 type control struct {
-	// current is the probe being handled, nil for none.
+	// current is the probe being handled, nil if there is none.
 	current *Kprobe
 	status  Status
 	// ool is its slot, kept here because a handler, or another CPU, may
@@ -54,8 +54,8 @@ type cpuState struct {
 	step int
 	// answered: the machine has the answer to the int3 that ends the step.
 	answered bool
-	// interruptible is whether interrupts were on at the probed place, and way
-	// how the CPU came to the handlers that run now.
+	// interruptible is true if interrupts were on at the probed place. way is the mechanism by
+	// which the CPU reached the handlers that run now.
 	interruptible bool
 	way           Way
 	// instance is the member of an aggregate whose handler runs.
@@ -110,8 +110,7 @@ func (cpu *cpuState) restore() { cpu.control.set(&cpu.prev) }
 // handler that returns non-zero has to call it; later ones do it themselves.
 func (k *Kprobes) ResetCurrentKprobe() { k.cpu().current = nil }
 
-// Current returns the probe that the running CPU is handling, nil for none,
-// and its status.
+// Current returns the probe that the running CPU is handling, nil if there is none, and its status.
 func (k *Kprobes) Current() (*Kprobe, Status) {
 	cpu := k.arrive()
 	if cpu.current == nil {

@@ -195,7 +195,8 @@ func noTrampoline(cause error) error {
 // TrampolineSymbols are the names that the kernel's own trampoline of return probes has had.
 var TrampolineSymbols = []string{"arch_rethook_trampoline", "__kretprobe_trampoline", "kretprobe_trampoline"}
 
-// Kernels is an address as the kernel has it: the trampoline here stands for the image's own.
+// Kernels maps the address of the trampoline here to the address of the image's own trampoline. It
+// returns any other address unchanged.
 func (k *Kprobes) Kernels(addr uint64) uint64 {
 	if addr == 0 || addr != uint64(k.Trampoline()) {
 		return addr

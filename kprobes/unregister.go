@@ -3,9 +3,9 @@ package kprobes
 // UnregisterKprobe removes a probe (unregister_kprobe, docs/spec 1.8). An object
 // that is not registered gets its Addr cleared, and nothing else happens.
 //
-// The kernel waits until no CPU can be in the handlers of the probe. Here one
-// CPU runs at a time. Between runs nobody is in a handler. When a handler calls
-// this, a hit that is under way on another CPU still runs its post handler.
+// The kernel waits until no CPU can be in the handlers of the probe. Here one CPU runs at a time,
+// and between runs no handler runs. When a handler calls this function, a hit that is under way on
+// another CPU still runs its post handler.
 func (k *Kprobes) UnregisterKprobe(p *Kprobe) {
 	if p != nil {
 		k.UnregisterKprobes([]*Kprobe{p})
@@ -80,8 +80,7 @@ func (k *Kprobes) unregisterTop(p *Kprobe) error {
 	return nil
 }
 
-// unregisterBottom frees what nobody can reach any more
-// (__unregister_kprobe_bottom).
+// unregisterBottom frees the objects that no CPU can reach any more (__unregister_kprobe_bottom).
 func (k *Kprobes) unregisterBottom(p *Kprobe) {
 	if entry := p.entry; entry != nil {
 		k.freedObject(entry)

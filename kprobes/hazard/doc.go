@@ -1,6 +1,6 @@
-// Package hazard is the table of what can go wrong although the kernel has
-// accepted a probe: what happens, which kernels have it, and at which points.
+// Package hazard is the table of hazards: accepted probes that go wrong. A row has the effect, the
+// kernels that have the hazard, and the points where it occurs.
 //
-// It must not know images, reports or machines: it is given a point, how a probe
+// It must not know images, reports or machines. Its input is a point, the way in which a probe
 // there would run, and the profile of a kernel.
 package hazard

@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write the table into docs/hazards.md")
 
-// TestDocumentedTable: the page has the table as the package has it.
+// TestDocumentedTable: the page has the package's table.
 func TestDocumentedTable(t *testing.T) {
 	const page = "../../docs/hazards.md"
 	b, err := os.ReadFile(page)

@@ -43,21 +43,21 @@ type Hazard struct {
 	ID ID `json:"id"`
 	// Effect is the worst consequence; a point can have a lesser one.
 	Effect Effect `json:"effect"`
-	// Sentence says what happens, and when.
+	// Sentence describes the course of events.
 	Sentence string `json:"sentence"`
 	// Needs is a condition beyond the one probe, "" for none. A hazard with a condition belongs to
 	// no point.
 	Needs string `json:"needs,omitempty"`
-	// Field is the field of profile.Config that decides which kernels have it; ""
-	// stands for all.
+	// Field is the field of profile.Config that decides which kernels have the hazard; "" stands
+	// for all kernels.
 	Field string `json:"field,omitempty"`
 	// Cause is the origin in the kernel's code, Mend the change that would remove it.
 	Cause string `json:"cause"`
 	Mend  string `json:"mend"`
-	// Evidence says how it is known.
+	// Evidence is the source of the knowledge: a measurement or the code.
 	Evidence string `json:"evidence"`
 
-	// in reports whether a kernel has it.
+	// in reports whether a kernel has the hazard.
 	in func(*profile.Config) bool
 	// off: the kernels that do not have the field's value have the hazard.
 	off bool
@@ -81,10 +81,10 @@ func ByID(id ID) (Hazard, bool) {
 // In reports whether a kernel has the hazard.
 func (h *Hazard) In(c *profile.Config) bool { return h.in(c) }
 
-// Span says which releases have a hazard.
+// Span is the range of releases that have a hazard.
 type Span struct {
-	// From is the first release of mainline that has it, Until the first that has
-	// not. Zero is open: always, or still.
+	// From is the first release of mainline with the hazard, Until the first without it again. Zero
+	// is open: always, or still.
 	From, Until profile.Version
 	// Also are the stable releases that introduced it, Mended the stable releases that removed it:
 	// the first such release of each series.
@@ -107,7 +107,7 @@ func (h *Hazard) Span() (s Span) {
 	return s
 }
 
-// InMainline reports whether the newest release that is known still has it.
+// InMainline reports whether the newest known release still has the hazard.
 func (h *Hazard) InMainline() bool { return h.Span().Until == profile.Version{} }
 
 // String is the span for people.

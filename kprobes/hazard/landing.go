@@ -16,11 +16,10 @@ const lock = 0xF0
 // reach is the number of bytes that are decoded after a wrong address.
 const reach = 64
 
-// landing says what the processor runs at an address that is no boundary, or not the
-// next one: the effect, and the first instruction in words. Where that touches
-// registers only, until it is back on the function's own instructions, the function
-// goes on: with a wrong register, or without an instruction that was not run. Else it
-// is an oops.
+// landing returns the effect of executing at an address that is not the next boundary, and the
+// first instruction there in words. If the instructions touch registers only, until they reach the
+// function's own instructions, the function continues, with a wrong register or without an
+// instruction that was not run. Otherwise the effect is an oops.
 func (p *point) landing(at x86.Addr) (Effect, string) {
 	var buf [reach]byte
 	b := buf[:p.view.CodeAt(at, buf[:])]

@@ -11,8 +11,8 @@ import (
 	"kprobelab/profile"
 )
 
-// TestInt3Path: what the exception runs by itself, before and after the handler. The code
-// is that of rcu_dynticks_eqs_exit in a 5.4.286 of our own, from past its fentry site on.
+// TestInt3Path: the instructions that the exception itself runs, before and after the handler. The
+// code is rcu_dynticks_eqs_exit of a 5.4.286 of our own build, from past its fentry site on.
 func TestInt3Path(t *testing.T) {
 	const code = "48 c7 c0 c0 ca 02 00 ba 02 00 00 00 f0 0f c1 90 e0 00 00 00 83 e2 01 c3"
 	const before, atomic, past, ret = 0, 12, 20, 23

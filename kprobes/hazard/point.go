@@ -170,7 +170,7 @@ func farRet(p *point) (Effect, string) {
 	return Oops, "it goes on in the segment that it is in, with the code segment's word still on the stack"
 }
 
-// vex says what the kernel's routine does in the place of the instruction.
+// vex describes the kernel's routine that runs in place of the instruction.
 func vex(p *point) (Effect, string) {
 	e := &p.place.Slot.Emulation
 	if p.place.How != probepoint.Emulated || !p.isVEX() {
@@ -259,9 +259,8 @@ func (p *point) after(b byte) bool {
 	return p.view.CodeAt(p.at.Add(-1), code[:]) == 1 && code[0] == b
 }
 
-// otherFault is about instructions with an entry in the exception table, or in
-// that of bugs, whose fault is neither a page fault nor a general protection
-// fault.
+// otherFault is about instructions with an entry in the exception table, or in the bug table, whose
+// fault is neither a page fault nor a general protection fault.
 func otherFault(p *point) (Effect, string) {
 	if !p.stepped() {
 		return "", ""

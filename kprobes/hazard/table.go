@@ -19,7 +19,7 @@ const (
 	booted   = "booted 6.1.192 and 6.12.117 (docs/hazards.md)"
 )
 
-// table has a row for each hazard: those of one probe by itself first.
+// table has a row for each hazard: first the hazards of a single probe.
 var table = []Hazard{
 	{
 		ID: "CALL_PREFIX", Effect: Oops, Field: "Step.CallReturnsPast5",

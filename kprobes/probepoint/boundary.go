@@ -8,9 +8,9 @@ import (
 	"kprobelab/x86"
 )
 
-// checkBoundary proves that decoding from the symbol's start reaches the
-// address exactly (can_probe, docs/spec 1.5), and where the release asks for it,
-// that the instruction there is not one that only raises an exception.
+// checkBoundary checks that decoding from the symbol's start reaches the address exactly
+// (can_probe, docs/spec 1.5), and, in releases that test it, that the instruction there does not
+// only raise an exception.
 func checkBoundary(v kimage.View, p *Point, c *profile.Config) error {
 	if p.Symbol.Name != "" {
 		for s := range kimage.NewWalker(v, &c.Decoder).Function(p.Symbol) {

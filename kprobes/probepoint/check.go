@@ -168,8 +168,8 @@ func inPreamble(_ kimage.View, p *Point, c *profile.Config) bool {
 	return strings.HasPrefix(name, cfi) || strings.HasPrefix(name, pfx)
 }
 
-// inLockPrefix is check 17: what the kernel may still patch when a second CPU
-// comes up. A probe that the function tracer calls is not asked.
+// inLockPrefix is check 17: a lock prefix that the kernel may still patch when a second CPU comes
+// up. A probe that the function tracer calls is exempt.
 func inLockPrefix(v kimage.View, p *Point, _ *profile.Config) bool {
 	_, hit := v.SiteAt(kimage.SiteSMPLock, p.Addr)
 	return hit && !p.Ftrace

@@ -150,8 +150,8 @@ type going struct{ *fakeView }
 
 func (going) ModuleState(string) probepoint.ModuleState { return probepoint.ModuleGoing }
 
-// TestModuleGoingFirst: to 6.13 a reserved place in a module that is going away
-// is EINVAL; later the module is asked for first.
+// TestModuleGoingFirst: to 6.13 a reserved place in a module that is going away is EINVAL; later
+// the module's reference is taken first.
 func TestModuleGoingFirst(t *testing.T) {
 	for release, want := range map[string]struct {
 		no errno.Errno

@@ -3,7 +3,6 @@
 // checks in the kernel's order, and says with an errno and a sentence which
 // rule refused first; and where none does, how the probe would run.
 //
-// It must not know CPUs, time, or which probes are registered. It reads code
-// through a kimage.View only, so it can be asked about a file, about live
-// text and about text full of int3s alike.
+// It must not know CPUs, time, or which probes are registered. It reads code through a kimage.View
+// only, so the code may be a file, live text, or text full of int3s.
 package probepoint

@@ -34,8 +34,8 @@ const (
 // have its address, and the decision.
 type fact struct {
 	profile string
-	// bytes are the instruction, its 4-byte displacements and immediates
-	// zeroed; at is where in it the probe was to be.
+	// bytes are the instruction, its 4-byte displacements and immediates zeroed; at is the probe's
+	// offset in it.
 	bytes []byte
 	at    int
 	// tables is a list, by commas, of extable, ftrace, jump_label,
@@ -63,7 +63,7 @@ func parseFact(t testing.TB, line string) *fact {
 	return &fact{c[0], b, at, c[3], e, c[5] == "true", c[6] == "true", c[7]}
 }
 
-// TestFacts asks for every fact about a function of a nop and the instruction.
+// TestFacts checks every fact, on a function of a nop and the instruction.
 func TestFacts(t *testing.T) {
 	if *update {
 		writeFacts(t)
@@ -111,7 +111,7 @@ func (f *fact) view() *fakeView {
 	return v
 }
 
-// ask fills in the decision.
+// ask computes the decision.
 func (f *fact) ask(t testing.TB) {
 	v, c := f.view(), named(t, f.profile)
 	p, err := probepoint.Resolve(v, probepoint.Request{Addr: text.Add(int64(1 + f.at))}, c)
@@ -199,7 +199,7 @@ func zero(b []byte, off, n int) {
 	}
 }
 
-// grouped is ModRM where the opcode alone does not say what is done.
+// grouped returns ModRM if the opcode alone does not select the operation.
 func grouped(k *decoder.Kernel) string {
 	switch op := k.Opcode[0]; {
 	case op&^3 == 0x80, op&^1 == 0xc0, op&^3 == 0xd0, op&^1 == 0xf6, op&^1 == 0xfe:

@@ -50,9 +50,9 @@ type Placement struct {
 	Slot slot.Slot
 }
 
-// Place checks a point and builds its slot at slotAddr, as registration does
-// where no probe is at the address yet (checks 4 to 19). hasPost tells whether
-// the probe has a post_handler, which prevents boosting. Errors are *Refusal.
+// Place checks a point and builds its slot at slotAddr, as registration does if no probe is at the
+// address yet (checks 4 to 19). hasPost is true if the probe has a post_handler, which prevents
+// boosting. Errors are *Refusal.
 func Place(v kimage.View, p *Point, slotAddr x86.Addr, hasPost bool, c *profile.Config) (Placement, error) {
 	return place(v, p, nil, slotAddr, hasPost, c)
 }

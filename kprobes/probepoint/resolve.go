@@ -64,7 +64,7 @@ func withOffset(name string, off uint64) string {
 type Names interface {
 	Lookup(name string) []kimage.Symbol
 	SymbolAt(addr x86.Addr) (kimage.Symbol, bool)
-	// CodeAt is asked for the first four bytes of a symbol only.
+	// CodeAt reads code; Resolve reads the first four bytes of a symbol only.
 	CodeAt(addr x86.Addr, b []byte) int
 }
 

@@ -15,7 +15,7 @@ import (
 	"kprobelab/x86"
 )
 
-// named is a named profile, or that of a release.
+// named returns a named profile, or a release's.
 func named(t require.TestingT, name string) *profile.Config {
 	if c, ok := profile.Named(name); ok {
 		return c
@@ -114,7 +114,7 @@ func TestPoison(t *testing.T) {
 	}
 }
 
-// Where a kernel takes no names, the refusal says which address to give.
+// If a kernel takes no names, the refusal prints the address to use.
 func TestRefusalTellsTheAddress(t *testing.T) {
 	v, c := kernel(movAX, nop, ret), named(t, "2.6.18")
 	_, err := probepoint.Resolve(v, probepoint.Request{Symbol: "fn", Offset: 3}, c)

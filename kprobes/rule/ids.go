@@ -29,7 +29,7 @@ const (
 	NotEntry
 	// KretBlacklist: return probes are forbidden on this function.
 	KretBlacklist
-	// DataSize: a return probe asks for too much data per instance.
+	// DataSize: a return probe's data per instance is too large.
 	DataSize
 	// NoJprobes: the kernel, or the image, has no jprobes.
 	NoJprobes
@@ -69,7 +69,7 @@ const (
 	NotBoundary
 	// ExceptionInsn: the instruction exists to raise an exception (6.12).
 	ExceptionInsn
-	// CFICheck: the instruction is of a check of an indirect call.
+	// CFICheck: the instruction belongs to a check of an indirect call.
 	CFICheck
 	// Slot: the instruction cannot be copied out of line. Refusals name
 	// the slot package's own rule in its place, such as BRANCH_THROUGH_MEMORY.
@@ -173,8 +173,7 @@ const (
 	ReservedStaticCall
 )
 
-// The rules of those who ask for a probe: kprobe_events, perf, and what loads
-// BPF programs.
+// The rules of the callers that place probes: kprobe_events, perf, and loaders of BPF programs.
 const (
 	// Clone: only suffixed clones of the function are left.
 	Clone = iota + ReservedStaticCall + 1

@@ -13,7 +13,7 @@ import (
 	"kprobelab/profile"
 )
 
-// Kind says what a rule is about.
+// Kind is the decision that a rule belongs to.
 type Kind string
 
 // The kinds.
@@ -25,7 +25,7 @@ const (
 	// Optimization: can a jump replace the int3. The kernel swallows the error
 	// number, and the probe keeps its int3.
 	Optimization Kind = "optimization"
-	// Asking: does who asks for the probe get as far as registration.
+	// Asking: does the caller that places the probe get as far as registration.
 	Asking Kind = "asking"
 )
 

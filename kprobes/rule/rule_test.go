@@ -9,8 +9,8 @@ import (
 	"kprobelab/profile"
 )
 
-// No rule is without its words, no kind has a name twice, and no errno is
-// missing but where another layer has it.
+// Every rule has its words, no kind has a name twice, and no errno is missing except where another
+// layer has it.
 func TestEveryRuleIsTold(t *testing.T) {
 	seen := map[string]bool{}
 	for id := None + 1; id < numRules; id++ {

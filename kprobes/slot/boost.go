@@ -7,10 +7,9 @@ import (
 	"kprobelab/x86"
 )
 
-// Boostable reports whether a jump back may follow a copy of the
-// instruction, which also decides whether it may be copied into a detour
-// buffer (can_boost; docs/spec 3.4, 3.5). at is the original address: an
-// instruction in the exception table must fault there, where the table has it.
+// Boostable reports whether a jump back may follow a copy of the instruction, which also decides
+// whether it may be copied into a detour buffer (can_boost; docs/spec 3.4, 3.5). at is the original
+// address: an instruction in the exception table must fault at that address.
 //
 // The length limit, PREEMPTION and post_handler are not part of the rule.
 func Boostable(v kimage.View, k *decoder.Kernel, at x86.Addr, c *profile.Config) bool {

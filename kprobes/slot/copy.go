@@ -71,8 +71,8 @@ func moveDisplacement(k *decoder.Kernel, dst []byte, src, final x86.Addr) bool {
 	return true
 }
 
-// Reaches tells whether a RIP-relative operand with that displacement at src
-// can be reached from a copy at final.
+// Reaches reports whether a copy at final can reach the target of a RIP-relative operand with that
+// displacement at src.
 func Reaches(src, final x86.Addr, disp int32) bool {
 	d := src.Sub(final) + int64(disp)
 	return d >= math.MinInt32 && d <= math.MaxInt32

@@ -18,7 +18,7 @@ type Error struct {
 	Displacement int64
 }
 
-// Error says which instruction and why.
+// Error names the instruction and the reason.
 func (e *Error) Error() string {
 	why := e.Rule.Why()
 	if e.Cause != nil {

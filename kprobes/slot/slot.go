@@ -45,9 +45,9 @@ type Slot struct {
 	lazy bool
 }
 
-// Build makes the slot of the instruction at at, to be written at slotAddr
-// (arch_copy_kprobe; docs/spec 3.3, and 2.8 for kernels that step with the trap
-// flag). hasPostHandler is whether the probe has one now.
+// Build makes the slot of the instruction at at, to be written at slotAddr (arch_copy_kprobe;
+// docs/spec 3.3, and 2.8 for kernels that step with the trap flag). hasPostHandler is true if the
+// probe has a post handler now.
 //
 // The error is an *Error: EINVAL where the instruction cannot be copied,
 // EOPNOTSUPP where it can be neither stepped nor emulated, ENOSPC where no

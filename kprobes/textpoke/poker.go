@@ -39,8 +39,8 @@ type Run struct {
 // Poker is the text_poke of one machine.
 type Poker struct {
 	m Text
-	// Before is called before a step that is no write and no synchronization,
-	// which the machine sees itself; nil for none.
+	// Before is called before a step that is no write and no synchronization (the machine sees
+	// those itself); may be nil.
 	Before func(Step, x86.Addr)
 	// announced is the array that the int3 handler searches, sorted by address
 	// (text_poke_array).
@@ -64,8 +64,7 @@ func (r *Run) Done() bool { return r == nil || len(r.left) == 0 }
 // At is the first address of the change.
 func (r *Run) At() x86.Addr { return r.changes[0].At }
 
-// Step takes the next step, and says which it was. It must not be called where
-// none is left.
+// Step takes the next step, and returns its kind. It must not be called when no step is left.
 func (r *Run) Step() (Step, error) {
 	s := r.left[0]
 	r.left = r.left[1:]

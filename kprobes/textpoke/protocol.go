@@ -5,8 +5,8 @@ type Step uint8
 
 // The steps. Writes leave every CPU with what it may have fetched already.
 const (
-	// Announce makes the change known to the int3 handler: whoever meets the
-	// int3 goes on where the change leads.
+	// Announce adds the change to the int3 handler's list: a CPU that executes the int3 continues
+	// at the change's landing.
 	Announce Step = iota
 	// Int3 writes cc at the first byte.
 	Int3
