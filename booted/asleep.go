@@ -97,6 +97,8 @@ type waits struct {
 	switches uint64
 	// program: the run's task is init, which waits for a program.
 	program bool
+	// open: the host will have something for the programs, sooner or later.
+	open bool
 }
 
 // watchSleep makes a run end when what it waits for does not come: no program's task has
@@ -140,7 +142,7 @@ func (k *Kernel) asleep(w machine.Wait, tasks []kimage.Task) *AsleepError {
 	e := &AsleepError{Err: w.Err}
 	if k.waits.program || waitsForTask(first) {
 		for _, t := range slices.Backward(tasks) {
-			if t.Kernel || t.Addr == w.Task || t.PID < tasks[own].PID || strings.Contains("XZ", t.State) {
+			if t.Kernel || t.Addr == w.Task || t.Addr == k.super || t.PID < tasks[own].PID || strings.Contains("XZ", t.State) {
 				continue
 			}
 			if !sleeps(t) {
@@ -168,9 +170,12 @@ func waitsForTask(s Sleeper) bool {
 // forEver reports whether nothing will wake a program's task: none has run since the
 // question before, and none waits for a time.
 func (k *Kernel) forEver(w machine.Wait, tasks []kimage.Task) bool {
+	if k.waits.open {
+		return false
+	}
 	now := waits{start: w.Start, program: k.waits.program}
 	for _, t := range tasks {
-		if t.Kernel && t.Addr != w.Task {
+		if t.Kernel && t.Addr != w.Task || k.super != 0 && t.Addr == k.super {
 			continue
 		}
 		now.switches += t.Switches

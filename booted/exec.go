@@ -13,7 +13,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Program is a program to run on a booted kernel, from the files that the kernel has.
+// Program is a program to run on a booted kernel, from the files that the kernel has (Put gives it others).
 type Program struct {
 	// Args are its arguments; the first is its path.
 	Args []string
@@ -37,6 +37,29 @@ const hostCalls = 0x6b70
 // could not be started; other errors are the machine's, which then has to be
 // restored.
 func (k *Kernel) Exec(p *Program) (code int, err error) {
+	stop, err := k.toInit()
+	if err != nil {
+		return 0, err
+	}
+	command := mailbox.Command{Kind: mailbox.Exec, Args: p.Args, Env: p.Env, Dir: p.dir(), Input: p.Stdin}
+	out, err := k.command(command, nil, p.Stdout, p.Stderr)
+	if err != nil {
+		return 0, err
+	}
+	if err := k.comeBack(stop); err != nil {
+		return 0, err
+	}
+	if hit := k.kprobes.ClearErr(); hit != nil {
+		return out.Code(), hit
+	}
+	if out.Errno != 0 {
+		return 0, fmt.Errorf("%s: %w", p.Args[0], out.Errno)
+	}
+	return out.Code(), nil
+}
+
+// toInit brings the machine to where init waits for work, and returns the address of its stop point.
+func (k *Kernel) toInit() (x86.Addr, error) {
 	stopPoint := k.image.SystemCallFunction(mailbox.StopCall)
 	stop := k.image.Lookup(stopPoint)
 	if len(stop) != 1 {
@@ -57,33 +80,21 @@ func (k *Kernel) Exec(p *Program) (code int, err error) {
 		return 0, fmt.Errorf("%w: %w", ErrNoInit, err)
 	}
 	k.init = initTask{k.machine.RunningTask(), call}
-	dir := p.Dir
-	if dir == "" {
-		dir = "/"
-	}
-	pieces, err := mailbox.Command{Kind: mailbox.Exec, Args: p.Args, Env: p.Env, Dir: dir, Input: p.Stdin}.Pieces()
+	return stop[0].Addr, nil
+}
+
+// command lets init do a command, up to its end. Calls of the host's group that are not init's go to others, if that is not nil.
+func (k *Kernel) command(c mailbox.Command, others func(*x86.PtRegs) (bool, error), stdout, stderr io.Writer) (*mailbox.Outcome, error) {
+	pieces, err := c.Pieces()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	for _, w := range pieces {
 		if err := k.machine.WriteUser(w.At, w.Bytes); err != nil {
-			return 0, err
+			return nil, err
 		}
 	}
-	out, err := k.listen(p)
-	if err != nil {
-		return 0, err
-	}
-	if err := k.comeBack(stop[0].Addr); err != nil {
-		return 0, err
-	}
-	if hit := k.kprobes.ClearErr(); hit != nil {
-		return out.Code(), hit
-	}
-	if out.Errno != 0 {
-		return 0, fmt.Errorf("%s: %w", p.Args[0], out.Errno)
-	}
-	return out.Code(), nil
+	return k.listen(others, mailbox.To(stdout, stderr))
 }
 
 // initTask is the init of a booted kernel: its task, and where it makes its calls. A program in the guest can make the same
@@ -98,23 +109,28 @@ func (k *Kernel) initCalls(at x86.Addr) bool {
 }
 
 // listen lets the guest run until init says that the program has ended.
-func (k *Kernel) listen(p *Program) (out *mailbox.Outcome, err error) {
+func (k *Kernel) listen(others func(*x86.PtRegs) (bool, error), output func(int, []byte) error) (out *mailbox.Outcome, err error) {
 	var failed error
 	k.machine.OnHostCall(hostCalls, func(regs *x86.PtRegs) bool {
 		op, ok := mailbox.IsCall(regs.AX)
-		if !ok || !k.initCalls(x86.Addr(regs.IP)) {
-			e := errno.ENOSYS
-			regs.AX = uint64(-int64(e))
-			return false
+		if ok && k.initCalls(x86.Addr(regs.IP)) {
+			regs.AX = 0
+			out, failed = mailbox.Take(op, regs.DI, regs.SI, regs.DX, userMemory{k}, output)
+			return out != nil || failed != nil
 		}
-		regs.AX = 0
-		out, failed = mailbox.Take(op, regs.DI, regs.SI, regs.DX, userMemory{k}, mailbox.To(p.Stdout, p.Stderr))
-		return out != nil || failed != nil
+		if others != nil {
+			if ok, failed = others(regs); ok {
+				return failed != nil
+			}
+		}
+		e := errno.ENOSYS
+		regs.AX = uint64(-int64(e))
+		return false
 	})
 	defer k.machine.OnHostCall(0, nil)
 	k.waits.program, k.hasRun = true, true
 	_, err = k.machine.Resume(0)
-	k.waits.program = false
+	k.waits.program, k.waits.open, k.super = false, false, 0
 	if err != nil {
 		return nil, err
 	}

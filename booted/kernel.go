@@ -39,6 +39,8 @@ type Kernel struct {
 	waits waits
 	// init is the init of the kernel.
 	init initTask
+	// super is the task of the supervisor of programs, 0 without one.
+	super x86.Addr
 }
 
 // New is the booted kernel that a machine runs, with the subsystem that probes it. The error is

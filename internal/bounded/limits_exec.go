@@ -11,6 +11,12 @@ const (
 	// GuestLinks bounds the links that are followed for one path (the kernel's MAXSYMLINKS).
 	// Test: TestLinksWithoutEnd
 	GuestLinks = 40
+	// GuestOut bounds the files that are taken out of a booted guest at once, in bytes.
+	// Test: TestFilesThatAreNotTakenOut
+	GuestOut = 256 << 20
+	// GuestDepth bounds how deep folders that are taken out of a booted guest lie in each other.
+	// Test: TestFilesThatAreNotTakenOut
+	GuestDepth = 64
 	// Libraries bounds the libraries of a program.
 	// Test: TestProgramsThatNeedMuch
 	Libraries = 4096
@@ -23,4 +29,7 @@ const (
 	// LibraryCache bounds ld.so's cache, in bytes.
 	// Test: TestLibraryCache
 	LibraryCache = 64 << 20
+	// ReadyLine bounds the line of a program's output that is looked through for what says that it is ready, in bytes.
+	// Test: TestReadyLinesWithoutEnd
+	ReadyLine = 64 << 10
 )

@@ -58,7 +58,7 @@ func TestRebuildsToTheSameBytes(t *testing.T) {
 	require.NoError(t, err, string(log))
 	src = filepath.Join(dir, "testdata/init")
 	require.NoError(t, os.CopyFS(src, os.DirFS("../../../testdata/init")))
-	cmd = exec.Command("make", "-C", src, "OUT="+out, "BOOT="+out)
+	cmd = exec.Command("make", "-C", src, "OUT="+out, "BOOT="+out, "BOOTED="+out)
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "MAKEFLAGS=", "MAKELEVEL=")
 	log, err = cmd.CombinedOutput()
 	require.NoError(t, err, string(log))
@@ -68,8 +68,11 @@ func TestRebuildsToTheSameBytes(t *testing.T) {
 	require.NoError(t, err)
 	breakpoints, err := os.ReadFile("../../../testdata/breakpoints.elf")
 	require.NoError(t, err)
+	supervisor, err := os.ReadFile("../../../booted/supervisor.elf")
+	require.NoError(t, err)
 	for name, want := range map[string][]byte{
-		"guest.elf": kprobelab.GuestELF(), "demo.ko": kprobelab.GuestModule(), "init.elf": boot.Init, "calls.elf": calls,
+		"supervisor.elf": supervisor,
+		"guest.elf":      kprobelab.GuestELF(), "demo.ko": kprobelab.GuestModule(), "init.elf": boot.Init, "calls.elf": calls,
 		"registers.elf": registers, "breakpoints.elf": breakpoints,
 	} {
 		got, err := os.ReadFile(filepath.Join(out, name))

@@ -81,3 +81,54 @@ func TestProgramsOfTheHost(t *testing.T) {
 		require.Regexp(t, "^input of (/usr)?/bin/bash\n$", out.String())
 	})
 }
+
+// TestPreparedKernels: what tools look for is there after Prepare, and a second time changes nothing.
+func TestPreparedKernels(t *testing.T) {
+	each(t, func(t *testing.T, k *kernel) {
+		require.NoError(t, k.Prepare())
+		mounts := k.shell("cut -d' ' -f2,3 /proc/mounts").out
+		for _, want := range []string{"/sys/fs/bpf bpf", "/sys/fs/cgroup cgroup2", "/sys/kernel/security securityfs", "/sys/kernel/debug debugfs", "/sys/kernel/tracing tracefs", "/dev/pts devpts", "/dev/shm tmpfs"} {
+			require.Contains(t, mounts, want+"\n")
+		}
+		require.Equal(t, ended{0, "x\n1777\nroot:x:0:0:root:/root:/bin/sh\nkprobelab\n", ""},
+			k.shell("echo x >/dev/stdout; stat -c %a /var/tmp; head -n 1 /etc/passwd; hostname; ping -c 1 localhost >/dev/null"))
+		require.NoError(t, k.Prepare())
+		require.Equal(t, mounts, k.shell("cut -d' ' -f2,3 /proc/mounts").out)
+	})
+}
+
+// TestFilesTakenOut: files and folders come out as the guest has them.
+func TestFilesTakenOut(t *testing.T) {
+	each(t, func(t *testing.T, k *kernel) {
+		require.Zero(t, k.shell("mkdir -p /tmp/o/a; printf 'x\\0y' >/tmp/o/a/f; head -c 3000000 /dev/zero >/tmp/o/z; chmod 750 /tmp/o/z").code)
+		list, err := k.Get("/tmp/o/")
+		require.NoError(t, err)
+		var names []string
+		for _, f := range list {
+			names = append(names, f.Path)
+		}
+		require.Equal(t, []string{"/tmp/o", "/tmp/o/a", "/tmp/o/a/f", "/tmp/o/z"}, names)
+		require.Equal(t, "x\x00y", string(list[2].Data))
+		require.Len(t, list[3].Data, 3_000_000)
+		require.Equal(t, os.FileMode(0o750), list[3].Mode)
+		list, err = k.Get("/proc/sys/kernel/hostname")
+		require.NoError(t, err)
+		require.Equal(t, "kprobelab\n", string(list[0].Data), "a file that does not say how long it is")
+	})
+}
+
+func TestFilesThatAreNotTakenOut(t *testing.T) {
+	k := boot(t, "6.1")
+	require.Zero(t, k.shell("cd /tmp; ln -s /etc/hostname link; mkfifo pipe; mkdir -p d; ln -s / d/up; mkdir -p $(printf 'x/%.0s' $(seq 70)); truncate -s 300M large").code)
+	for name, want := range map[string]string{
+		"relative": "relative in the guest: it is not taken out of the guest: its path is not absolute", "/tmp/link": "/tmp/link in the guest: it is not taken out of the guest: it is a link",
+		"/tmp/pipe": "it is a pipe", "/dev/null": "it is a device", "/tmp/d": "/tmp/d/up in the guest: it is not taken out of the guest: it is a link",
+		"/tmp/../tmp/link": "it is a link", "/tmp/x": "its folders lie too deep in each other", "/tmp/large": "there is more than 256 MiB",
+	} {
+		_, err := k.Get(name)
+		require.ErrorIs(t, err, booted.ErrOut, name)
+		require.ErrorContains(t, err, want, name)
+	}
+	_, err := k.Get("/none")
+	require.ErrorIs(t, err, errno.ENOENT)
+}

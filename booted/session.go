@@ -1,0 +1,101 @@
+package booted
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"syscall"
+	"time"
+
+	"kprobelab/internal/supervisor"
+)
+
+// Session is a program on a booted kernel as one of the user's own: a child of a supervisor, not of init, with its
+// standard streams as bytes, with signals, and with other programs beside it.
+type Session struct {
+	Program
+	// Input is what the program reads after Stdin, as it takes it. While it may bring more, virtual time does not
+	// pass faster than the host's. nil: the input ends with Stdin.
+	Input io.Reader
+	// Signals are sent to the program's process group as they come.
+	Signals <-chan syscall.Signal
+	// Workloads run beside the program, all at once, from when it is ready on. When all have ended, the program gets
+	// SIGINT a moment later.
+	Workloads []*Program
+	// Ready says when the program is ready: when a line of its output matches. nil: when it and its children sleep.
+	Ready *regexp.Regexp
+	// For is how much virtual time the program gets before SIGINT, from its start, or from when it is ready if there
+	// is a Ready; 0: without end.
+	For time.Duration
+}
+
+// Exit is the end of a program.
+type Exit struct {
+	// Code is the exit code as a shell has it: 128 and the signal for a program that a signal has ended. Signal is
+	// that one, or 0.
+	Code, Signal int
+}
+
+// Result is the end of a session.
+type Result struct {
+	// Exit is the program's, Workloads are those of the workloads.
+	Exit
+	Workloads []Exit
+	// Unstarted says why a workload did not run, by its number; nil if it did.
+	Unstarted []error
+	// NeverReady: the program ended before it was ready.
+	NeverReady bool
+	// Killed: the program did not end by SIGINT, and was killed.
+	Killed bool
+	// Trouble is what the kernel logged of oopses, warnings and bugs in that time, and the lines that follow them.
+	Trouble []string
+}
+
+// ErrSupervisor: the supervisor of the programs has ended before them.
+var ErrSupervisor = errors.New("a program of the guest has ended the supervisor of the programs")
+
+// Times of a session, in nanoseconds of virtual time.
+const (
+	// patience is how long a program gets to end after SIGINT before it is killed.
+	patience = 10 * uint64(time.Second)
+	// moment passes between the end of the workloads and SIGINT: tools look into their buffers ten times a second.
+	moment = 300 * uint64(time.Millisecond)
+	// readyStep is how long all programs have to sleep to be ready.
+	readyStep = 60 * uint64(time.Millisecond)
+	// pollStep is how often the supervisor asks while the host may have something for it.
+	pollStep = 100 * uint64(time.Millisecond)
+)
+
+// Run runs a session to the end of its program. If ctx ends, the program gets SIGINT, and is killed if that does not
+// end it; the error is then nil all the same, and the result says how the program ended. An errno.Errno in the error
+// says why the program could not be started, a *PanicError that the kernel panicked; after other errors than the first
+// the machine has to be restored.
+func (k *Kernel) Run(ctx context.Context, s *Session) (*Result, error) {
+	if len(s.Workloads) >= supervisor.Programs {
+		return nil, fmt.Errorf("%w: %d workloads; %d are possible", supervisor.ErrJob, len(s.Workloads), supervisor.Programs-1)
+	}
+	v := &supervision{k: k, s: s, ctx: ctx, result: &Result{Workloads: make([]Exit, len(s.Workloads)), Unstarted: make([]error, len(s.Workloads))}}
+	for _, p := range append([]*Program{&s.Program}, s.Workloads...) {
+		job, err := supervisor.Job(p.Args, p.Env, p.dir())
+		if err != nil {
+			return nil, err
+		}
+		v.jobs = append(v.jobs, job)
+		v.programs = append(v.programs, p)
+		v.state = append(v.state, notStarted)
+	}
+	log := k.logged()
+	err := v.run()
+	v.result.Trouble = log.trouble()
+	return v.result, panicOf(err, log)
+}
+
+// dir is the working directory.
+func (p *Program) dir() string {
+	if p.Dir == "" {
+		return "/"
+	}
+	return p.Dir
+}

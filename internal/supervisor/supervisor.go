@@ -1,0 +1,101 @@
+// Package supervisor is how a host speaks with the supervisor of programs on a booted kernel: a program of ours that
+// starts others, hands over what they write, and asks what is to be done. testdata/init/supervise.h has the same for
+// the supervisor, and the words of the protocol.
+//
+// It must not know how a host reads or writes a guest's memory, nor what is to be done.
+package supervisor
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Numbers of the protocol (supervise.h, SUPERVISE_*).
+const (
+	Version = 1
+	// Programs is how many programs there are at once. The first, number 0, has the input.
+	Programs = 8
+	// JobSize and InputSize are the sizes of the supervisor's buffers, PieceSize is the most of one piece of output.
+	JobSize   = 0x40000
+	InputSize = 0x10000
+	PieceSize = 4096
+	// MaxStrings is how many arguments and strings of environment a program has at most.
+	MaxStrings = 4096
+
+	atArgc    = 0x00
+	atEnvc    = 0x04
+	atStrings = 0x40
+
+	callBase = 0x6b700000
+)
+
+// Op is what the supervisor says with a call.
+type Op uint32
+
+// The calls (supervise.h, Calls).
+const (
+	Begin Op = 0x10
+	Ask   Op = 0x11
+	Out   Op = 0x12
+	Ended Op = 0x13
+)
+
+// IsCall says whether a system call's number is one of the supervisor's calls, and which.
+func IsCall(rax uint64) (Op, bool) {
+	op := Op(uint32(rax) &^ callBase)
+	return op, uint32(rax)&0xffff0000 == callBase && op >= Begin && op <= Ended
+}
+
+// Action is what the supervisor is to do.
+type Action uint8
+
+// The actions (supervise.h, Actions).
+const (
+	Wait   Action = 0
+	Start  Action = 1
+	Signal Action = 2
+	Input  Action = 3
+	Close  Action = 4
+	End    Action = 5
+)
+
+// Forever is the time of a Wait that only an event ends.
+const Forever = 1<<32 - 1
+
+// Answer is the answer to Ask: an action, the number of a program, and a number as the action has it.
+func Answer(a Action, program int, number uint32) uint64 {
+	return uint64(a) | uint64(program&0xff)<<8 | uint64(number)<<32
+}
+
+// Stream takes the first argument of Out apart: the program's number, and 1 or 2 of stdout and stderr.
+func Stream(rdi uint64) (program, fd int, ok bool) {
+	program, fd = int(rdi&0xff), int(rdi>>8&0xff)
+	return program, fd, rdi>>16 == 0 && program < Programs && (fd == 1 || fd == 2)
+}
+
+// ErrJob is a program whose arguments do not fit, or that no kernel could run.
+var ErrJob = errors.New("it cannot be run")
+
+// Job is what the supervisor's job buffer has of a program: arguments, environment and folder.
+func Job(args, env []string, dir string) ([]byte, error) {
+	b := make([]byte, atStrings)
+	binary.LittleEndian.PutUint32(b[atArgc:], uint32(len(args)))
+	binary.LittleEndian.PutUint32(b[atEnvc:], uint32(len(env)))
+	switch n := len(args) + len(env); {
+	case len(args) == 0:
+		return nil, fmt.Errorf("%w: no program is named", ErrJob)
+	case n > MaxStrings:
+		return nil, fmt.Errorf("%w: %d arguments and strings of environment; %d are possible", ErrJob, n, MaxStrings)
+	}
+	for _, s := range append(append(append([]string{}, args...), env...), dir) {
+		if strings.IndexByte(s, 0) >= 0 {
+			return nil, fmt.Errorf("%w: %.40q has a NUL in it", ErrJob, s)
+		}
+		if b = append(append(b, s...), 0); len(b) > JobSize {
+			return nil, fmt.Errorf("%w: arguments and environment have more than %d bytes", ErrJob, JobSize-atStrings)
+		}
+	}
+	return b, nil
+}
