@@ -55,7 +55,7 @@ type booted struct {
 	turnEnd uint64
 	// alone: no other CPU has a turn while one does not wait.
 	alone bool
-	// lost is why the machine cannot go on, nil if it can.
+	// lost is the error for which the machine cannot continue, nil if it can.
 	lost error
 	// hostCall receives system calls for the host.
 	hostCall func(*x86.PtRegs) bool
@@ -182,7 +182,7 @@ const (
 	fmaskLinux = 0x257fd5
 )
 
-// resume puts the CPU to where the dump has it.
+// resume sets the CPU to its state in the dump.
 func (b *booted) resume(e *engine, c *cpu) error {
 	s := &b.cpu[c.n]
 	k := s.Control

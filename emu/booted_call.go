@@ -40,7 +40,7 @@ func (e *engine) Call(addr x86.Addr, args []uint64) (end x86.PtRegs, err error) 
 	return end, e.putBack(before)
 }
 
-// userTables are the bits of CR3 that say: those of user mode (page table isolation,
+// userTables are the bits of CR3 that select the page tables of user mode (page table isolation,
 // arch/x86/entry/calling.h).
 const userTables = 1<<12 | 1<<11
 

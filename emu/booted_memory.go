@@ -13,8 +13,8 @@ import (
 	"kprobelab/x86"
 )
 
-// guest is Bytes for an address that goes through the guest's page tables: those of
-// the task that runs. The bytes are on one page.
+// guest is Bytes for an address that goes through the guest's page tables: the tables of the
+// running task. The bytes are on one page.
 func (e *engine) guest(addr x86.Addr, n int, need byte) ([]byte, error) {
 	var p C.kpl_place
 	switch C.kpl_walk(e.c, C.kpl_cr3(e.cur.c), C.uint64_t(addr), C.int(need), 0, &p) {

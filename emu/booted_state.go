@@ -111,8 +111,8 @@ func (e *engine) putBack(s *interrupted) error {
 	return nil
 }
 
-// restorePage puts a page of physical memory back. Code of it that was translated
-// has to go; where the engine cannot be told which, all goes.
+// restorePage puts a page of physical memory back. Translations of its code are dropped; if the
+// engine cannot drop these alone, all translations are.
 func (e *engine) restorePage(u *C.kpl_undo) {
 	host, old := unsafe.Pointer(u.host), unsafe.Pointer(&u.old[0])
 	changed := *u.attr&C.KPL_FETCHED != 0 && C.memcmp(host, old, machine.PageSize) != 0

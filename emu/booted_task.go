@@ -87,8 +87,8 @@ func (e *engine) TaskNumber(task x86.Addr) int {
 // again, for its return probes (kernel/kprobes.c, kernel/trace/rethook.c).
 var flushTask = []string{"kprobe_flush_task", "rethook_flush_task"}
 
-// watchExits has the receiver of traps told when a task of the guest has ended, and ends a
-// call of the host's whose task ends: nobody will return from it.
+// watchExits reports the end of a task of the guest to the receiver of traps, and ends a call of
+// the host whose task ends: such a call never returns.
 func (e *engine) watchExits() {
 	for _, name := range flushTask {
 		if at := e.variable(name); at != 0 {
@@ -108,7 +108,7 @@ const taskDead = "do_task_dead"
 // (kernel/panic.c), to 6.10 and since 6.11.
 var panics = []string{"kmsg_dump", "kmsg_dump_desc"}
 
-// watchPanics ends the run of a kernel that panics: what it does afterwards is to wait.
+// watchPanics ends the run of a kernel that panics: after its message a kernel only waits.
 func (e *engine) watchPanics() {
 	for _, name := range panics {
 		if at := e.variable(name); at != 0 {
@@ -151,9 +151,8 @@ func kplTaskDead(h C.uintptr_t) C.int {
 	return 1
 }
 
-// Grace waits until every task of the guest has given up its CPU by itself or was in
-// user mode: the guest's own grace period. Kernels that do not have it do not
-// preempt kernel code.
+// Grace waits until every task of the guest has given up its CPU by itself or was in user mode: the
+// guest's own grace period. Kernels without such a grace period do not preempt kernel code.
 func (e *engine) Grace() bool {
 	m := e.host.Machine()
 	if e.host.Outside() != nil || e.b.lost != nil {

@@ -33,14 +33,14 @@ type cpu struct {
 	booted unicorn.Context
 	// user is the same in user mode, of a machine that has one.
 	user unicorn.Context
-	// failure is why the engine gave up its last run, nil if it did not.
+	// failure is the engine's error in its last run, nil without one.
 	failure error
 	e       *engine
 	// gs is its GS base.
 	gs x86.Addr
 	// shares is true of a CPU that uses another one's engine of Unicorn.
 	shares bool
-	// read is true while c.regs is what the engine has.
+	// read is true while c.regs are the engine's registers.
 	read bool
 	// spare is room for the registers of runs that faulted.
 	spare []*C.kpl_state
@@ -101,8 +101,8 @@ func (c *cpu) mapRegion(r *region) error {
 	return nil
 }
 
-// roomForTranslations asks the host for as much as the engine is about to reserve
-// for translations. An engine that does not get it ends the process.
+// roomForTranslations checks that the host has the memory that the engine is about to reserve for
+// translations. An engine that does not get the memory ends the process.
 func roomForTranslations() error {
 	b, err := reserve(bufferSize)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"kprobelab/x86"
 )
 
-// printer resumes after each int3 and says where it was.
+// printer resumes after each int3 and prints its address.
 type printer struct{ m *machine.Machine }
 
 func (p printer) Int3(regs *x86.PtRegs) bool {

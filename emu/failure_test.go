@@ -12,7 +12,7 @@ import (
 	"kprobelab/machine"
 )
 
-// An engine that fails by itself is told apart from what the guest did.
+// An engine's own failure differs from an error of the guest.
 func TestEngineFailure(t *testing.T) {
 	img := &tinyguest.Image{}
 	cpuModels["nonesuch"] = 999

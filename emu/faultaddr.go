@@ -10,10 +10,9 @@ import (
 	"kprobelab/x86"
 )
 
-// faultAddr finds the address that a fault was about. The engine says which
-// page. The instruction and its registers say which byte of it: the first that
-// an operand touches. Where the decoder does not know the instruction, it is the
-// page's first.
+// faultAddr finds the address that caused a fault. The engine reports the page. The instruction and
+// its registers give the byte: the first byte in the page that an operand touches. If the decoder
+// does not know the instruction, it is the page's first byte.
 func (c *cpu) faultAddr(regs *x86.PtRegs, page x86.Addr, access machine.Access) x86.Addr {
 	ip := x86.Addr(regs.IP)
 	if access == machine.AccessFetch {

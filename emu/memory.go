@@ -108,7 +108,7 @@ func (e *engine) Unmap(r x86.Range) (executable bool) {
 	return taken&machine.AttrX != 0
 }
 
-// attributes calls fn with those of each page that a range touches.
+// attributes calls fn with the attributes of each page that a range touches.
 func (e *engine) attributes(a x86.Range, fn func(attr *byte)) {
 	for p := pageDown(a.Start); p < a.End; p += machine.PageSize {
 		if r := e.region(p); r != nil {

@@ -35,7 +35,7 @@ func (c *cpu) Start(ip x86.Addr) machine.Exit {
 	return c.exit()
 }
 
-// exit says how the run ended.
+// exit returns the end of the run for the machine.
 func (c *cpu) exit() machine.Exit {
 	k := c.c
 	ip := x86.Addr(k.ip)

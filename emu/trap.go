@@ -66,7 +66,7 @@ func kplCallout(h C.uintptr_t, cpu C.int, rip, frame C.uint64_t, regs *C.kpl_reg
 	return C.int(e.host.Callout(x86.Addr(rip), x86.Addr(frame), (*x86.PtRegs)(unsafe.Pointer(regs))))
 }
 
-// What Go answers is what C understands.
+// The values of Go's answers equal C's.
 const (
 	_ = uint(machine.Resume - C.KPL_RESUME)
 	_ = uint(C.KPL_RESUME - machine.Resume)

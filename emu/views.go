@@ -42,7 +42,7 @@ func (e *engine) settleViews() {
 	}
 }
 
-// tellTaken tells which changes of the host's the guest has overwritten.
+// tellTaken reports the host's changes that the guest has overwritten.
 func (e *engine) tellTaken() {
 	if e.c.ntaken == 0 {
 		return

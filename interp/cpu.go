@@ -58,25 +58,25 @@ type cpu struct {
 	// alone: the block that runs is such a one.
 	alone bool
 
-	// event is why an instruction did not complete.
+	// event is the reason why an instruction did not complete.
 	event event
-	// reason is why the run ends before the next block.
+	// reason is the reason why the run ends before the next block.
 	reason reason
 	arg    uint64 // of reasonSleep
-	depth  int    // how many runs have begun and not ended
+	depth  int    // the number of runs that have begun and not ended
 	// missing names the instruction that the last #UD was about, where the
 	// engine lacks it.
 	missing string
 
 	// frames is room for the registers of traps.
 	frames []*x86.PtRegs
-	// answer says how its int3 at an address is to be resumed from.
+	// answer is the continuation of its int3 at an address.
 	answer machine.Answer
 	// frame is for Regs.
 	frame x86.PtRegs
 }
 
-// reason is why a run ended.
+// reason is the reason why a run ended.
 type reason uint8
 
 const (

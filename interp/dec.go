@@ -110,7 +110,7 @@ func (d *dec) bytesIfEven() {
 	}
 }
 
-// size64 makes an operand of 32 bits one of 64, as stack and near branches have it.
+// size64 makes a 32-bit operand 64-bit, for instructions of the stack and near branches.
 func (d *dec) size64() {
 	if d.op.size == 4 {
 		d.op.size = 8

@@ -28,9 +28,9 @@ func (e *engine) Digest(w hash.Hash) {
 	}
 }
 
-// sum is a digest of a page, in four lanes as XXH64 has them. A change of a word always
-// changes its lane. It is made after each step that somebody watches, in a browser too,
-// where SHA-256 of all pages would take longer than the step; nobody gains by forging one.
+// sum is a digest of a page, in four lanes as in XXH64. A change of a word always changes its lane.
+// It is made after each step that is shown, in a browser too, where SHA-256 of all pages would take
+// longer than the step; a forged digest would have no use.
 func (p *page) sum() (lanes [4]uint64) {
 	const prime1, prime2 = 0x9e3779b185ebca87, 0xc2b2ae3d27d4eb4f
 	words := (*[pageSize / 8]uint64)(unsafe.Pointer(p))

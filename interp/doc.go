@@ -1,7 +1,6 @@
-// Package interp makes machines (package machine) whose guest code runs in pure Go,
-// on every system that Go knows. For the same seed it computes what emu computes;
-// where it does not, internal/integration/engines lists the difference, and
-// docs/engines.md tells what it executes.
+// Package interp makes machines (package machine) whose guest code runs in pure Go, on every system
+// that Go supports. For the same seed it computes the same as emu; internal/integration/engines
+// lists the differences, and docs/engines.md describes the instructions that it executes.
 //
 // It must not know kprobes, tasks or calls.
 //
@@ -14,9 +13,9 @@
 // counts the block and calls one function after the other. A function that cannot
 // complete leaves an event and what it was to change unchanged.
 //
-// A block is what a processor has fetched: text that is poked is seen once the
-// CPU's blocks of it are dropped. Blocks end where Unicorn's end, since the clock
-// and the scheduler count by them.
+// A block holds the bytes as the processor has fetched them: changed text is seen once the CPU's
+// blocks of it are dropped. Blocks end where Unicorn's end, since the clock and the scheduler count
+// by them.
 //
 // The arithmetic flags are computed when something looks at them (flags.go).
 package interp

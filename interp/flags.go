@@ -169,7 +169,7 @@ func (l *lazy) all() uint64 {
 // setAll makes them what EFLAGS has.
 func (l *lazy) setAll(f uint64) { *l = lazy{kind: ccFlags, dst: f & arithmetic} }
 
-// change sets the flags of mask to those of f.
+// change sets the flags of mask to their values in f.
 func (l *lazy) change(mask, f uint64) { l.setAll(l.all()&^mask | f&mask) }
 
 // holds is a condition of the opcode map: o, b, z, be, s, p, l, le, and each

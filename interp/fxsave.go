@@ -82,7 +82,7 @@ func opFxrstor(c *cpu, o *op) bool {
 		return c.fault(machine.VectorGP)
 	}
 	c.mxcsr = get.Uint32(b[fxMXCSR:])
-	const pending, busy = 0x80, 0x8000 // busy says what pending does
+	const pending, busy = 0x80, 0x8000 // busy is a copy of pending
 	status := get.Uint16(b[fxStatus:])
 	status = status&^busy | status&pending<<8
 	c.fpu = fpu{control: get.Uint16(b[fxControl:]) | 0x40, status: status, regs: new([8][10]byte)}

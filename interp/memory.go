@@ -60,7 +60,7 @@ func (e *engine) Discard(a x86.Range) {
 	e.flushTLB()
 }
 
-// attributes calls fn with those of each page that a range touches.
+// attributes calls fn with the attributes of each page that a range touches.
 func (e *engine) attributes(a x86.Range, fn func(attr *byte)) {
 	for p := pageDown(a.Start); p < a.End; p += pageSize {
 		if r := e.region(p); r != nil {

@@ -127,7 +127,7 @@ func opBitImm(c *cpu, o *op) bool {
 	return ok && c.bit(o, v, a, uint8(o.imm))
 }
 
-// opBitReg: of memory, the register says which of all words.
+// opBitReg: with memory, the register selects a bit of the whole bit string, beyond one word.
 func opBitReg(c *cpu, o *op) bool {
 	n := c.reg(o.reg, o.size)
 	if !o.mem {

@@ -14,10 +14,10 @@ var escape3A = tableOf([]rows{
 	{0x60, 0x63, compareStringsMaker},
 })
 
-// Rounding, as MXCSR and immediates have it: to nearest, down, up, towards zero.
+// The rounding modes, by the numbers of MXCSR and immediates: to nearest, down, up, towards zero.
 var roundings = [...]func(float64) float64{math.RoundToEven, math.Floor, math.Ceil, math.Trunc}
 
-// rounding is the one that MXCSR says.
+// rounding returns the rounding mode of MXCSR.
 func (c *cpu) rounding() func(float64) float64 { return roundings[c.mxcsr>>13&3] }
 
 // roundMaker: roundps, roundpd, roundss, roundsd.
@@ -86,7 +86,7 @@ func blendMaker(d *dec) func(c *cpu, o *op) bool {
 	return opPacked
 }
 
-// blend takes the parts of b that are wanted, and else those of a.
+// blend takes the wanted parts of b, and the other parts of a.
 func blend(a, b xmm, width int, wanted func(i int) bool) xmm {
 	if width == 64 {
 		for i := range a {

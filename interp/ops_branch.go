@@ -144,7 +144,7 @@ func opFar(c *cpu, o *op) bool {
 	return ok && c.noSegment(uint16(sel))
 }
 
-// opFarReturn is retf and iret; sub is how many words they take.
+// opFarReturn is retf and iret; sub is the number of words that they pop.
 func opFarReturn(c *cpu, o *op) bool {
 	var sel uint64
 	for n := range uint64(o.sub) {

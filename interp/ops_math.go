@@ -71,7 +71,7 @@ func zeroExtend(v uint64, size uint8) uint64 {
 	return v << sh >> sh
 }
 
-// product puts a product where mul and imul have it.
+// product stores a product in the registers of mul and imul.
 func (c *cpu) product(o *op, hi, lo uint64) {
 	if o.size == 1 {
 		c.setReg(rax, 2, lo)
@@ -96,7 +96,7 @@ func opMul(c *cpu, o *op) bool {
 	return true
 }
 
-// signedProduct of two operands; over says whether it does not fit.
+// signedProduct of two operands; over is 1 if it does not fit.
 func signedProduct(a, b int64, size uint8) (hi, lo uint64, over uint64) {
 	if size < 8 {
 		p := a * b
@@ -354,8 +354,8 @@ func (c *cpu) rotateCarry(sub uint8, v uint64, n, size uint8) uint64 {
 	return v
 }
 
-// shld and shrd. With 16 bits and a count above them, what comes in from the other
-// register goes on with the first one's bits (as Intel's processors have it).
+// shld and shrd. With 16 bits and a count above them, the bits that come in from the other register
+// are followed by the first register's bits (as on Intel's processors).
 func doubleShift(right bool) func(d *dec) func(c *cpu, o *op) bool {
 	return func(d *dec) func(c *cpu, o *op) bool {
 		if right {

@@ -325,7 +325,7 @@ func popRMMaker(d *dec) func(c *cpu, o *op) bool {
 	return opPopRM
 }
 
-// opPopRM: an address with rsp has it as it is after the pop.
+// opPopRM: an address with rsp uses rsp after the pop.
 func opPopRM(c *cpu, o *op) bool {
 	v, ok := c.read(c.r[rsp], o.size)
 	if !ok {

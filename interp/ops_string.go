@@ -119,7 +119,7 @@ func opRepeat(c *cpu, o *op) bool {
 			return true
 		}
 		c.ip = o.ip
-		if n == 0 && e.watch.pending() { // who is told of the last one finds the instruction complete
+		if n == 0 && e.watch.pending() { // a receiver of the last hit finds the instruction complete
 			c.ip = o.next
 			return true
 		}

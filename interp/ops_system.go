@@ -50,8 +50,8 @@ func opMovToSeg(c *cpu, o *op) bool {
 	return true
 }
 
-// descriptor reads that of a selector, where it is within its table. What a
-// descriptor says is not executed.
+// descriptor reads a selector's descriptor, which may fault. It always fails: this engine does not
+// execute descriptors.
 func (c *cpu) descriptor(sel uint16) bool {
 	if !c.described(sel) {
 		return c.fault(machine.VectorGP)
@@ -63,7 +63,7 @@ func (c *cpu) descriptor(sel uint16) bool {
 	return c.fault(machine.VectorInvalid)
 }
 
-// described reports whether a selector is of the global table, and within it.
+// described reports whether a selector is in the global table, and within its limit.
 func (c *cpu) described(sel uint16) bool { return sel&4 == 0 && sel|7 <= c.sys.tables[0].limit }
 
 // loadSegment: a null selector needs no descriptor.

@@ -100,7 +100,7 @@ func TestInstructions(t *testing.T) {
 	}
 }
 
-// crcOf is CRC-32C of eight bytes from 0, bit by bit as its polynomial has it.
+// crcOf computes the CRC-32C of eight bytes from 0, bit by bit by its polynomial.
 func crcOf(v uint64) uint64 {
 	crc := uint64(0)
 	for i := range 64 {
@@ -211,7 +211,7 @@ func TestRdtscReadsTheVirtualClock(t *testing.T) {
 	require.Equal(t, before+2, v, "counted as its block begins")
 }
 
-// A CPU executes the old text until it is told.
+// A CPU executes the old text until SyncCore.
 func TestStaleTextUntilSync(t *testing.T) {
 	m, _ := boot(t, tiny([]byte{0xb8, 1, 0, 0, 0, 0xc3}), &machine.Options{CPUs: 2})
 	call := func() uint64 {

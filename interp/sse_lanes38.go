@@ -24,7 +24,7 @@ var packed38 = map[byte]func(a, b xmm) xmm{
 	0x41: smallestWord,
 }
 
-// neighbours puts together each two parts of a, then those of b.
+// neighbours combines each pair of parts of a, then each pair of b.
 func neighbours(width int, saturated bool, fn func(x, y int64) int64) func(a, b xmm) xmm {
 	n := 64 / width
 	return func(a, b xmm) (v xmm) {
@@ -55,7 +55,7 @@ func withSign(x, y int64) int64 {
 	return x
 }
 
-// multiplyAddBytes is pmaddubsw: bytes of a are unsigned, those of b signed.
+// multiplyAddBytes is pmaddubsw: bytes of a are unsigned, bytes of b signed.
 func multiplyAddBytes(a, b xmm) (v xmm) {
 	for i := range 8 {
 		p := func(j int) int64 { return int64(a.lane(j, 8)) * signed(b.lane(j, 8), 8) }

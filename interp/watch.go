@@ -48,10 +48,10 @@ func (e *engine) Watch(list []machine.Watch) error {
 	return nil
 }
 
-// on reports whether there is something to tell of.
+// on reports whether accesses are reported now.
 func (w *watch) on() bool { return (w.data || w.exec) && w.off == 0 }
 
-// pending reports whether there are hits to tell. Those that are being told are not.
+// pending reports whether there are hits to report. Hits that are being reported do not count.
 func (w *watch) pending() bool { return len(w.hits) > 0 && w.off == 0 }
 
 // watched reports whether a page is to be in no small table.
@@ -165,8 +165,8 @@ func (c *cpu) runWatching(b *block) bool {
 	return true
 }
 
-// executes notes the hits of an instruction that is about to run, and reports whether there
-// are any. One that was told goes on without another, and so does one of several iterations.
+// executes notes the hits of an instruction that is about to run, and reports whether there are
+// any. An instruction whose hit was reported continues without another, and so does a repeated one.
 func (c *cpu) executes(ip uint64) bool {
 	if c.resumed == ip {
 		return false

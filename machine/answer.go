@@ -20,10 +20,9 @@ const (
 	Met
 )
 
-// AnswerInt3 says beforehand how the running CPU's int3 at an address is to be
-// resumed from: at to, with more flags set. The receiver of traps is not asked
-// then. It holds for one int3, until another answer is given or DropAnswer takes
-// it back.
+// AnswerInt3 sets beforehand the continuation of the running CPU's int3 at an address: at to, with
+// flags set in addition. The receiver of traps is not called then. It holds for one int3, until
+// another answer is given or DropAnswer removes it.
 func (m *Machine) AnswerInt3(at, to x86.Addr, flags uint64) {
 	*m.cur.answer = Answer{State: Given, At: at, To: to, Flags: flags}
 }

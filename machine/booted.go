@@ -24,10 +24,10 @@ type BootedSource interface {
 // memory: with the guest's page tables, interrupts, user mode and tasks.
 type Booted interface {
 	Engine
-	// Lay maps the dump's memory. It says how many CPUs the dump has, and where
-	// module space has size free bytes.
+	// Lay maps the dump's memory. It returns the number of CPUs in the dump, and an address in
+	// module space with size free bytes.
 	Lay(size x86.Addr) (cpus int, free x86.Addr, err error)
-	// GoOn brings the CPUs to where the dump has them.
+	// GoOn sets the CPUs to their registers in the dump.
 	GoOn() error
 	// GSBase is the kernel's GS base of a CPU.
 	GSBase(cpu int) x86.Addr
@@ -49,10 +49,9 @@ type Booted interface {
 	// Interrupts and DirectMapped are the machine's.
 	Interrupts() (n, digest uint64)
 	DirectMapped(addr x86.Addr) (x86.Addr, error)
-	// HideText precedes a change of text by the host, which the guest's own reads do not
-	// see. Where the guest changes the same bytes, its change is what is executed, and
-	// Host.Taken is told before the next trap. GuestText changes what b has of the
-	// host's changes to what the guest sees.
+	// HideText precedes a change of text by the host, which the guest's own reads do not see. If
+	// the guest changes the same bytes, its change is executed, and Host.Taken is called before the
+	// next trap. GuestText replaces the host's changes in b by the bytes that the guest sees.
 	HideText(addr x86.Addr, n int) error
 	GuestText(addr x86.Addr, b []byte)
 	// Grace waits for the guest's grace period of tasks-RCU.
@@ -141,9 +140,8 @@ func (m *Machine) claimBooted() (outermost bool, err error) {
 	return m.take()
 }
 
-// SystemCall makes a system call as the task that the dump stopped in, through the
-// kernel's own entry. The result is what user mode gets in rax: a negative errno where
-// it failed.
+// SystemCall makes a system call as the task in which the dump stopped, through the kernel's own
+// entry. The result is user mode's rax: a negative errno if the call failed.
 func (m *Machine) SystemCall(nr uint64, args ...uint64) (int64, error) {
 	return m.SystemCalls(1, nr, args...)
 }
@@ -196,7 +194,7 @@ func (m *Machine) TextIsShared() bool { return m.booted != nil }
 // at the start of a trap, before its receiver.
 func (m *Machine) OnTaken(fn func(at []x86.Addr)) { m.onTaken = fn }
 
-// GuestText reads text as the guest has it, without what the host has changed.
+// GuestText reads text as the guest sees it, without the host's changes.
 func (m *Machine) GuestText(addr x86.Addr, b []byte) error {
 	if err := m.ReadMem(addr, b); err != nil {
 		return err
@@ -207,7 +205,7 @@ func (m *Machine) GuestText(addr x86.Addr, b []byte) error {
 	return nil
 }
 
-// Taken tells where the guest has overwritten changes of the host's.
+// Taken reports the addresses at which the guest has overwritten changes of the host.
 func (h *Host) Taken(at []x86.Addr) {
 	if h.m.onTaken == nil {
 		return
@@ -291,8 +289,8 @@ func (m *Machine) TaskNumber(task x86.Addr) int {
 	return m.booted.TaskNumber(task)
 }
 
-// ReadUser reads memory of the program whose task the machine stands in. What the
-// kernel has not brought into memory, it is asked for.
+// ReadUser reads memory of the program whose task runs. The kernel first brings in pages that are
+// not in memory.
 func (m *Machine) ReadUser(addr x86.Addr, b []byte) error {
 	if err := m.ReadMem(addr, b); err == nil || m.booted == nil || m.runs > 0 {
 		return err
@@ -342,7 +340,7 @@ func (m *Machine) accessUser(addr x86.Addr, b []byte, flags uint64) (x86.Addr, e
 	return buf, nil
 }
 
-// What a Booted asks of its machine.
+// Methods that a Booted calls on its machine.
 
 // SetCPU makes the n-th CPU the one that runs.
 func (h *Host) SetCPU(n int) { h.m.cur, h.m.curCPU = h.m.cpus[n], n }

@@ -21,7 +21,7 @@ type Invocation struct {
 // Invoke is an Invocation by name.
 func Invoke(name string, args ...any) Invocation { return Invocation{Func: name, Args: args} }
 
-// Result is that of one invocation.
+// Result is the result of one call.
 type Result struct {
 	Ret uint64
 	Err error

@@ -93,7 +93,7 @@ type CPU interface {
 	Drop(addr x86.Addr, n int)
 }
 
-// Exit says how a run ended.
+// Exit describes the end of a run.
 type Exit struct {
 	Why Reason
 	// IP is the address at which the CPU continues.
@@ -111,10 +111,10 @@ type Reason uint8
 const (
 	// Returned: the function that the host called has.
 	Returned Reason = iota
-	// TimeUp: the instruction count is what Aim said, or Shared.StopAt is 0. The
+	// TimeUp: the instruction count has reached the argument of Aim, or Shared.StopAt is 0. The
 	// block at IP has not run.
 	TimeUp
-	// Yielded, Slept, Exited: the guest asked for it (emu/ports.h).
+	// Yielded, Slept, Exited: the guest made that hypercall (emu/ports.h).
 	Yielded
 	Slept
 	Exited

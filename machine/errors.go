@@ -112,7 +112,7 @@ type Fault struct {
 	// Insn and Lacks are the instruction, of an invalid opcode, and the extension for want of
 	// which the processor's model does not execute it; empty otherwise.
 	Insn, Lacks string
-	// CPU and Task are where it happened.
+	// CPU and Task are the CPU and the task of the event.
 	CPU, Task int
 }
 

@@ -26,8 +26,8 @@ const (
 	exTypesKnown = 24
 )
 
-// exceptionTable says what the type of each fixup does to registers. It is nil
-// before 5.17, where an entry had the address of a handler and no type.
+// exceptionTable holds the entries with the types of their fixups. It is nil before 5.17, where an
+// entry had the address of a handler and no type.
 type exceptionTable []kimage.ExceptionEntry
 
 func exceptionTableOf(src Source) exceptionTable {

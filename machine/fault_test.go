@@ -15,9 +15,8 @@ import (
 
 const unmapped = 0x1234568
 
-// Each case faults at a known instruction of one block, which begins with
-// inc %rbx: rbx tells how much of the block ran. rdi is unmapped, rsi data,
-// rdx text.
+// Each case faults at a known instruction of one block, which begins with inc %rbx, so rbx counts
+// the executed instructions. rdi is unmapped, rsi data, rdx text.
 var faultCases = []struct {
 	name   string
 	code   []byte
@@ -147,7 +146,7 @@ func TestFaultGoesToTheReceiverFirst(t *testing.T) {
 	require.Equal(t, VectorPage, vector)
 	require.Equal(t, uint64(4), seen.BX)
 
-	// A receiver that changes the ip and says no: the table is asked about the new ip.
+	// A receiver that changes the ip and returns false: the table is searched for the new ip.
 	img.Fixups = map[x86.Addr]x86.Addr{0x42: addrOf(img, "fixup")}
 	m.SetTraps(&trapFuncs{OnFault: func(r *x86.PtRegs, v int) bool { r.IP = 0x42; return false }})
 	got, err = m.Call("fifth_of_block", uint64(unmapped))
@@ -195,8 +194,8 @@ func TestGSBaseSurvivesFaults(t *testing.T) {
 	require.Equal(t, uint64(42), got)
 }
 
-// A call of address 0, and a jump there, is a page fault like any other. (The
-// engine is told to end outermost runs at 0.)
+// A call of address 0, and a jump there, is a page fault like any other. (The engine's outermost
+// runs end at 0.)
 func TestNullIsFetched(t *testing.T) {
 	img := &tinyImage{}
 	jump := img.Add("jump", 0x31, 0xc0, 0xff, 0xe0) // xor %eax,%eax; jmp *%rax
@@ -241,8 +240,8 @@ func TestEngineFailureInARun(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestInvalidOpcodesNameTheExtension: for want of which the processor faults, on either
-// engine; a model that has it executes the instruction.
+// TestInvalidOpcodesNameTheExtension: the fault names the extension that the processor lacks, on
+// either engine; a model with the extension executes the instruction.
 func TestInvalidOpcodesNameTheExtension(t *testing.T) {
 	img := &tinyImage{}
 	img.Add("pad", 0xc3)
@@ -250,7 +249,7 @@ func TestInvalidOpcodesNameTheExtension(t *testing.T) {
 		name  string
 		code  []byte
 		lacks string
-		has   string // a model that has it, "" where none does
+		has   string // a model with the extension, "" if no model has it
 	}{
 		{"avx512", []byte{0x62, 0xf1, 0x7d, 0x48, 0xfe, 0xc1}, "vpaddd needs AVX512F", ""},
 		{"apx", []byte{0xd5, 0x10, 0xff, 0xc0}, "inc needs APX_F", ""},

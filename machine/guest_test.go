@@ -322,7 +322,7 @@ func TestSwitchesAreTold(t *testing.T) {
 	require.Equal(t, map[string]bool{"task0 on 0": true, "task1 on 1": true}, seen)
 }
 
-// A task without calls is done, and keeps nobody from running.
+// A task without calls is done, and stops no other task.
 func TestTaskWithoutCalls(t *testing.T) {
 	m := bootGuest(t, nil)
 	none, err := m.Go("none")

@@ -7,7 +7,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Host is the machine as its engine has it.
+// Host is the machine, as its engine sees it.
 type Host struct{ m *Machine }
 
 // Machine is the machine itself.
@@ -22,14 +22,14 @@ func (h *Host) Options() *Options { return &h.m.opt }
 // Task is the number of the running task.
 func (h *Host) Task() int { return h.m.curTask }
 
-// Answer says what a CPU does after a call of its Host.
+// HostAnswer is the CPU's next action after a call of its Host.
 type HostAnswer int
 
 // The answers.
 const (
 	// Resume: the CPU goes on with the registers as they are now.
 	Resume HostAnswer = iota
-	// NotMine: nobody takes the trap; it is a fault.
+	// NotMine: no receiver takes the trap; it is a fault.
 	NotMine
 	// Stop: the run is over.
 	Stop

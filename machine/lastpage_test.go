@@ -11,7 +11,7 @@ import (
 	"kprobelab/x86"
 )
 
-// edgeImage has more segments, and says where its modules end.
+// edgeImage has more segments, and an end of its modules.
 type edgeImage struct {
 	*tinyImage
 	more      []kimage.Segment

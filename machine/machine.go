@@ -84,7 +84,7 @@ type cpu struct {
 	CPU
 	n      int
 	answer *Answer
-	// task is the one whose registers it has, nil for none.
+	// task is the task whose registers the CPU has, nil if there is none.
 	task *Task
 	// area is its per-CPU area, gs its GS base, preempt the address of its
 	// preempt count (0 where the image has none).

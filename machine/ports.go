@@ -1,7 +1,7 @@
 package machine
 
-// The ports of the machine's hypercalls. Guest code makes one by writing to its
-// port (out %al, $port). They are those of emu/ports.h, which tells more.
+// The ports of the machine's hypercalls. Guest code makes one by writing to its port (out %al,
+// $port). They are the ports of emu/ports.h, which describes them.
 const (
 	PortCallout = 0xe0
 	PortYield   = 0xe1

@@ -80,9 +80,9 @@ func (m *Machine) overWorked(at x86.Addr) error {
 	return &BudgetError{Limit: m.opt.Budget, Work: true, IP: at, Symbol: m.Symbolize(at)}
 }
 
-// fault handles an exception that ended the run, and returns where to go on. It
-// asks the receiver of traps, then the exception table
-// (arch/x86/mm/extable.c, fixup_exception); else the exception is an error.
+// fault handles an exception that ended the run, and returns the continuation. It calls the
+// receiver of traps, then searches the exception table (arch/x86/mm/extable.c, fixup_exception);
+// else the exception is an error.
 func (m *Machine) fault(c *cpu) (x86.Addr, error) {
 	m.sh.Extra += m.opt.TrapCost
 	var failed error

@@ -8,10 +8,9 @@ import (
 	"kprobelab/x86"
 )
 
-// Run lets all tasks make their calls, and returns when each task is done or has
-// failed. Its error joins those of the tasks that failed since the last Run.
-// ErrDeadlock and a *BudgetError end it for all tasks. Options.Budget is for the
-// whole of it.
+// Run lets all tasks make their calls, and returns when each task is done or has failed. Its error
+// joins the errors of the tasks that failed since the last Run. ErrDeadlock and a *BudgetError end
+// it for all tasks. Options.Budget is for the whole run.
 func (m *Machine) Run() error {
 	if err := m.Closed(); err != nil {
 		return err
@@ -339,7 +338,7 @@ func (m *Machine) sleepOn() bool {
 	return true
 }
 
-// load puts t's registers into c, and saves those of c's last task.
+// load puts t's registers into c, and saves the registers of c's last task.
 func (m *Machine) load(c *cpu, t *Task) {
 	if c.task == t {
 		return

@@ -4,8 +4,8 @@ package machine
 // another one comes in between is refused: a run, a change of text, the end. This
 // catches the mistake as Go's maps catch theirs, mostly; it is no lock.
 
-// take claims the machine for a run. outermost says that give has to follow; a
-// run of a handler, or of a receiver of faults, is part of the run that has it.
+// take claims the machine for a run. outermost means that give has to follow; a run of a handler,
+// or of a receiver of faults, is part of the enclosing run.
 func (m *Machine) take() (outermost bool, err error) {
 	if m.taken.CompareAndSwap(false, true) {
 		return true, nil

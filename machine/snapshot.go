@@ -62,8 +62,8 @@ func (m *Machine) outside() error {
 	return nil
 }
 
-// Dirty lists the pages whose content differs from the snapshot's, whoever wrote
-// them, in ascending order, with neighbours joined.
+// Dirty lists the pages whose content differs from the snapshot's, written by host or guest, in
+// ascending order, with neighbours joined.
 func (m *Machine) Dirty(since *Snapshot) []x86.Range {
 	if m.gone {
 		return nil

@@ -44,8 +44,8 @@ func (m *Machine) Step(cpu int, n uint64) (ran bool, err error) {
 	return true, errors.Join(failed...)
 }
 
-// next is the task that a CPU goes on with, nil for none. Where all sleep, the clock
-// moves to when the first wakes up.
+// next returns the task with which a CPU continues, nil if there is none. If all sleep, the clock
+// moves to the first wake-up.
 func (m *Machine) next(c *cpu) *Task {
 	m.wakeUp()
 	if !m.anyCanRun() && m.sleepOn() {

@@ -11,8 +11,8 @@ import (
 	"kprobelab/x86"
 )
 
-// A stub is 16 bytes of guest code that reach the host by a hypercall. Stub 1 is
-// what a function that the host called returns to:
+// A stub is 16 bytes of guest code that reach the host by a hypercall. Stub 1 is the return address
+// of a function that the host called:
 //
 //	+0  out %al,$PortReturn; jmp .    the end of an outermost run
 //	+4  int3 x 4
@@ -20,7 +20,7 @@ import (
 //
 // An outermost run returns to +0, and the hypercall asks the engine to stop.
 // That request would also end the run that a hook interrupted. So a run inside a
-// hook returns to +8, and the engine is told when it starts to end there. The
+// hook returns to +8, and the engine gets that address as its end. The
 // hlt never runs. Ending that way costs microseconds, because the engine
 // translates the end anew for each run. It also drops the byte before the end
 // from its cache, so the end does not follow the other code directly.

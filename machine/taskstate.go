@@ -1,9 +1,9 @@
 package machine
 
-// TaskSwitches says what a grace period of tasks-RCU asks of a task: how often it
-// gave up its CPU of its own accord or ended a call (which is to a task what a
-// return to user mode is to a thread), and whether it is inside a call and not
-// asleep. ok is false where there is no task of that number.
+// TaskSwitches returns the state of a task that a grace period of tasks-RCU depends on: the number
+// of times that it gave up its CPU voluntarily or ended a call (the equivalent of a thread's return
+// to user mode), and whether it is inside a call and not asleep. ok is false if no task has that
+// number.
 func (m *Machine) TaskSwitches(task int) (n uint64, inside, ok bool) {
 	if m.booted != nil { // one that stands for all: the guest knows
 		return 0, task == 0 && !m.booted.Grace(), task == 0

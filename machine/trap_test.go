@@ -190,8 +190,8 @@ func TestCallout(t *testing.T) {
 	require.Contains(t, m.Symbolize(page+8), "kprobe_optinsn_page+0x8")
 }
 
-// In a callout rip must stay, even when a call made there faults. The fault's rip
-// is that of the call's own code.
+// In a callout rip must stay, even when a call made there faults. The fault has the rip of the
+// call's own code.
 func TestFaultOfACallInACallout(t *testing.T) {
 	m := boot(t, int3Image(), nil)
 	var inner error

@@ -47,23 +47,23 @@ type WatchHit struct {
 	Old, New uint64
 }
 
-// Watcher is an Engine that tells of accesses. An instruction that completes has told
-// Host.Watched, before the next one begins, of all its accesses at once; WatchExec
-// is told before the instruction is executed, of one of several iterations once.
-// While the Host is told, and by what the host itself writes, nothing is.
+// Watcher is an Engine that reports accesses. Host.Watched is called after an instruction has
+// completed, before the next one begins, with all its accesses at once. For WatchExec it is called
+// before the instruction is executed; for a repeated one, once. Accesses during such a call, and
+// the host's own writes, are not reported.
 type Watcher interface {
 	Engine
 	// Watch replaces the list, which is sorted by address.
 	Watch(list []Watch) error
 }
 
-// ErrNoWatch: the engine cannot tell of accesses.
+// ErrNoWatch: the engine cannot report accesses.
 var ErrNoWatch = fmt.Errorf("the engine has no watchpoints: %w", errno.EOPNOTSUPP)
 
-// Watch has the CPUs tell hit of the accesses in a list, in place of the list before;
-// none tells of nothing any more. What hit makes of regs is what the CPU goes on
-// with; regs.IP is the next instruction, or that of WatchExec, and hits is valid during
-// the call. Nothing is told of what guest code does that hit calls.
+// Watch makes the CPUs call hit for the accesses in a list, in place of the list before; an empty
+// list ends it. The CPU continues with regs as hit leaves them; regs.IP is the next instruction, or
+// for WatchExec the instruction itself. hits is valid during the call. Accesses of guest code that
+// hit calls are not reported.
 func (m *Machine) Watch(list []Watch, hit func(hits []WatchHit, regs *x86.PtRegs)) error {
 	if err := m.Closed(); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (m *Machine) Watch(list []Watch, hit func(hits []WatchHit, regs *x86.PtRegs
 	return nil
 }
 
-// Watched tells of what the instruction did that has just completed, or of WatchExec.
+// Watched reports the accesses of the instruction that has just completed, or a WatchExec.
 func (h *Host) Watched(hits []WatchHit, regs *x86.PtRegs) (answer HostAnswer) {
 	m, returned := h.m, false
 	defer m.border(&answer, &returned)

@@ -59,11 +59,10 @@ func (d *Detour) Code() []byte { return d.Bytes[:d.Len] }
 // run its handlers (docs/spec 4.8).
 func (d *Detour) Copied() x86.Addr { return d.Addr.Add(int64(d.TemplateSize)) }
 
-// BuildDetour makes the detour buffer, to be written at buf, of a probe at
-// that address, as arch_prepare_optimized_kprobe does after its test of the
-// whole function: ask Check for that. The error is a *Refusal: ERANGE for a
-// buffer too far, EINVAL for an instruction that cannot be copied or is not
-// boostable, EBUSY for reserved text.
+// BuildDetour makes the detour buffer, to be written at buf, of a probe at that address, as
+// arch_prepare_optimized_kprobe does after its test of the whole function (Check makes that test).
+// The error is a *Refusal: ERANGE for a buffer too far, EINVAL for an instruction that cannot be
+// copied or is not boostable, EBUSY for reserved text.
 func BuildDetour(v kimage.View, at, buf x86.Addr, c *profile.Config, p DetourParams) (Detour, error) {
 	d := Detour{Addr: buf, At: at}
 	if p.AC == [acSize]byte{} {

@@ -139,8 +139,8 @@ func TestNoDetour(t *testing.T) {
 	require.ErrorIs(t, err, errno.ERANGE, "the callback is out of a call's reach")
 }
 
-// TestCopiesReachWhatTheyReached: wherever the buffer is, a RIP-relative operand
-// of a copy is where the original's was.
+// TestCopiesReachWhatTheyReached: wherever the buffer is, a RIP-relative operand of a copy has the
+// address of the original's.
 func TestCopiesReachWhatTheyReached(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		disp := rapid.Int32().Draw(rt, "disp")

@@ -17,11 +17,10 @@
 // a jump to A+5, the byte after the jump. This package does as the code does
 // and marks such a reason (Reason.BeyondDoc).
 //
-// The View's Reader, which is x86asm unless another is asked for, tells the
-// lengths, branches and targets that decide this. Where the kernel's decoder
-// reads an instruction differently, the kernel's reading decides, and the
-// Verdict lists the instruction (Verdict.Overruled).
+// The View's Reader, x86asm by default, returns the lengths, branches and targets that decide this.
+// Where the kernel's decoder reads an instruction differently, the kernel's reading decides, and
+// the Verdict lists the instruction (Verdict.Overruled).
 //
-// The rules are those of arch/x86/kernel/kprobes/opt.c (can_optimize,
-// copy_optimized_instructions, arch_prepare_optimized_kprobe; docs/spec 4.2 to 4.4).
+// The rules come from arch/x86/kernel/kprobes/opt.c (can_optimize, copy_optimized_instructions,
+// arch_prepare_optimized_kprobe; docs/spec 4.2 to 4.4).
 package optimizer

@@ -70,7 +70,7 @@ func parseFact(t *testing.T, line string) fact {
 // code.
 const probeAt = 64
 
-// build makes a function in which the fact's decision is asked again.
+// build makes a function for which Check must make the fact's decision.
 func (f *fact) build(t *testing.T) *code {
 	v := nops(probeAt, f.region, max(0, f.left-len(f.region)))
 	v.size = uint64(probeAt + f.left)
@@ -126,8 +126,8 @@ func (f *fact) putJump(t *testing.T, v *code, at int, w []string) int {
 	return copy(v.bytes[at:], b)
 }
 
-// TestDecisionsAsFacts asks some hundred measured points again, without the
-// kernels: from what stood around each of them.
+// TestDecisionsAsFacts checks some hundred measured points, without the kernels: each with the
+// surrounding code that it had.
 func TestDecisionsAsFacts(t *testing.T) {
 	if *update {
 		writeFacts(t)
@@ -173,7 +173,7 @@ func writeFacts(t *testing.T) {
 	require.NoError(t, os.WriteFile(factsFile, []byte(strings.Join(lines, "\n")+"\n"), 0o644))
 }
 
-// factOf describes a point of an image, and says which kind of fact it is.
+// factOf describes a point of an image, and returns the kind of the fact.
 func factOf(img *kimage.Image, at x86.Addr, optimized bool) (f fact, kind string) {
 	c := img.Profile()
 	v := Check(img, at, c)

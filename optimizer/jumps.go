@@ -10,8 +10,8 @@ import (
 // JTPRSize is the length of a JTPR in bytes.
 const JTPRSize = x86.Rel32Size
 
-// JTPR is the jump target prohibition region of a probe at that address, A+1
-// to A+5, as the kernel's code has it; the documentation's ends before A+5.
+// JTPR is the jump target prohibition region of a probe at that address: A+1 to A+5, as in the
+// kernel's code; in its documentation the region ends before A+5.
 func JTPR(at x86.Addr) x86.Range { return x86.Range{Start: at + 1, End: at + 1 + JTPRSize} }
 
 // jump is a relative jump of a function, by the index of its instruction.

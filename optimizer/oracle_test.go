@@ -15,8 +15,8 @@ import (
 	"kprobelab/x86"
 )
 
-// thorough is set by make soak: Check, which walks the function for each point,
-// is then asked about every point in place of some.
+// thorough is set by make soak: Check, which walks the function for each point, then checks every
+// point, not only some.
 var thorough = os.Getenv("KPROBELAB_SOAK") != ""
 
 func openKernel(tb testing.TB, kernel, live string) *kimage.Image {

@@ -44,7 +44,7 @@ func (q *question) ask() {
 	}
 }
 
-// refuse notes a rule that refuses, and tells whether to ask on.
+// refuse records a rule that refuses, and reports whether the other rules are checked too.
 func (q *question) refuse(id rule.ID, at x86.Addr) bool {
 	if q.d.Reason == rule.None {
 		q.d.Reason, q.d.Addr = id, at
@@ -56,10 +56,10 @@ func (q *question) refuse(id rule.ID, at x86.Addr) bool {
 	return true
 }
 
-// reason is the one that was noted last, for what else is to be said of it.
+// reason returns the reason that was recorded last, so that its details can be filled in.
 func (q *question) reason() *Reason { return &q.v.Reasons[len(q.v.Reasons)-1] }
 
-// attempt is whether the kernel tries to optimize at all.
+// attempt checks whether the kernel tries to optimize at all.
 func (q *question) attempt() bool {
 	if !q.c.Optprobes() && !q.refuse(rule.NoOptprobes, q.at) {
 		return false
@@ -96,7 +96,7 @@ func (q *question) inSymbol() bool {
 	return q.function()
 }
 
-// function asks what the instructions of the function forbid, from its start on.
+// function checks the rules about the instructions of the function, from its start on.
 func (q *question) function() bool {
 	q.walk(q.v != nil)
 	jtpr := JTPR(q.at)
@@ -156,7 +156,7 @@ func (q *question) buffer() bool {
 	return q.region() && q.unreserved()
 }
 
-// region asks about each instruction of the DCR.
+// region checks the rules about each instruction of the DCR.
 func (q *question) region() bool {
 	n, walked := q.fn.index(q.at)
 	for q.d.Size < x86.Rel32Size {
@@ -194,7 +194,7 @@ func (q *question) copied(refused rule.ID, i Insn) {
 	}
 }
 
-// unreserved asks whether somebody else patches bytes of the region.
+// unreserved checks whether other code patches bytes of the region.
 func (q *question) unreserved() bool {
 	dcr := x86.Range{Start: q.at, End: q.at.Add(int64(q.d.Size))}
 	if q.v != nil {
@@ -208,8 +208,8 @@ func (q *question) unreserved() bool {
 	return true
 }
 
-// refuses is the rule that keeps the instruction from being copied to run at
-// final, in the order in which copying asks.
+// refuses returns the rule that prevents a copy of the instruction from running at final, in the
+// order in which copying checks.
 func (i *insn) refuses(final x86.Addr) rule.ID {
 	switch {
 	case i.copyRule != rule.None:

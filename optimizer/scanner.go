@@ -40,14 +40,13 @@ func NewScannerAt(v kimage.View, buf x86.Addr, c *profile.Config) *Scanner {
 	}
 }
 
-// Walked hands over a walk over a function that the caller has made with a
-// kimage.Walker, which spares the Scanner its own. The steps must not change
-// until another function is asked about.
+// Walked passes a walk over a function that the caller has made with a kimage.Walker, so that the
+// Scanner needs no walk of its own. The steps must not change until Decide is called for another
+// function.
 func (s *Scanner) Walked(sym kimage.Symbol, steps []kimage.Step) { s.fn.set(sym, steps) }
 
-// Decide is whether a probe at an address can be optimized, and the rule at
-// which the kernel stops if not. It does not ask whether a probe may be there
-// at all; package probepoint does.
+// Decide returns whether a probe at an address can be optimized, and the rule at which the kernel
+// stops if not. It does not check whether a probe may be there at all; package probepoint does.
 func (s *Scanner) Decide(at x86.Addr) Decision {
 	q := question{Scanner: s, at: at}
 	q.ask()

@@ -31,8 +31,8 @@ const (
 	valSize = 10 // movabs $imm64,%rdi
 )
 
-// ACNop and ACClac are what the template has in the place where the kernel
-// closes user access: a nop on a CPU without SMAP, CLAC with it.
+// ACNop and ACClac are the instructions of the template at the place where the kernel closes user
+// access: a nop on a CPU without SMAP, CLAC with SMAP.
 var (
 	ACNop  = [acSize]byte{0x0F, 0x1F, 0x00}
 	ACClac = [acSize]byte{0x0F, 0x01, 0xCA}

@@ -10,11 +10,11 @@ import (
 	"kprobelab/x86"
 )
 
-// Verdict is whether a probe at an address can be optimized, and why not.
+// Verdict is the decision about the optimization of a probe at an address, with its reasons.
 type Verdict struct {
 	Addr x86.Addr
-	// Symbol is the function around it, and Offset that of Addr in it; both
-	// are zero where no symbol covers Addr.
+	// Symbol is the function around Addr, and Offset is Addr's offset in it; both are zero if no
+	// symbol covers Addr.
 	Symbol kimage.Symbol
 	Offset uint64
 	// OK: no rule refuses.
@@ -84,6 +84,6 @@ func (v *Verdict) Errno() errno.Errno {
 	return 0
 }
 
-// Check asks every rule about a probe at that address. See NewScanner for
-// where its detour buffer is taken to be.
+// Check applies every rule to a probe at that address. See NewScanner for the assumed address of
+// its detour buffer.
 func Check(v kimage.View, at x86.Addr, c *profile.Config) Verdict { return NewScanner(v, c).Check(at) }
