@@ -46,6 +46,12 @@ var (
 	harmfulPrefixes = []string{"__ftrace_invalid_address__", "rcu_"}
 )
 
+// Harmful says that bpftrace leaves a function out of its list of those that can be traced, for it hangs kernels.
+func Harmful(function string) bool {
+	begins := func(prefix string) bool { return strings.HasPrefix(function, prefix) }
+	return slices.Contains(harmful, function) || slices.ContainsFunc(harmfulPrefixes, begins)
+}
+
 // traceable are the functions that the tool has for patterns, and of which it does not
 // warn.
 func (c *checker) traceable() traced {
@@ -55,8 +61,7 @@ func (c *checker) traceable() traced {
 			return c.traced
 		}
 		for _, f := range c.k.Ways.Traced() {
-			bad := func(prefix string) bool { return strings.HasPrefix(f.Name, prefix) }
-			if slices.Contains(harmful, f.Name) || slices.ContainsFunc(harmfulPrefixes, bad) {
+			if Harmful(f.Name) {
 				continue
 			}
 			module := f.Module

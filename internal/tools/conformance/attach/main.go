@@ -213,11 +213,14 @@ func compare(dump, folder, answers, lab string, verdicts bool) (bool, error) {
 		w, ok := want[i]
 		right, cause := false, ""
 		if ok && verdicts {
-			if _, script := commandOf(c, folder); !script {
+			_, script := commandOf(c, folder)
+			switch right, cause = rules.explains(c, folder, w); {
+			case !script:
 				lists++
-			}
-			if right, cause = rules.explains(c, folder, w); right {
+			case right:
 				expected++
+			default:
+				fmt.Printf("%d (%s): the rules do not give the tool's exit code %d: %q\n", i, c.Kind, w.code, c.Args)
 			}
 		}
 		switch {

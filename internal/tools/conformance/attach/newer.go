@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kprobelab/internal/script/bpftrace"
 	"kprobelab/internal/script/ways"
 	"kprobelab/kimage"
 )
@@ -31,7 +32,7 @@ type kernel interface {
 func newNewer(img *kimage.Image) *newer {
 	n := &newer{ways: ways.ForBpftrace(img)}
 	d := newDrawer(img, 1)
-	n.traced, n.events = d.traced, d.events
+	n.traced, n.events = listed(d.traced), d.events
 	// A raw tracepoint is one of whose functions the BTF has one. Those of some systems are not listed, as measured.
 	unlisted := map[string]bool{}
 	for _, e := range img.Events() {
@@ -50,6 +51,16 @@ func newNewer(img *kimage.Image) *newer {
 		}
 	}
 	return n
+}
+
+// listed are the functions that the tool has for kprobes: those of available_filter_functions that hang no kernel.
+func listed(traced []string) (list []string) {
+	for _, f := range traced {
+		if !bpftrace.Harmful(f) {
+			list = append(list, f)
+		}
+	}
+	return list
 }
 
 // The rules, in the words of docs/bpftrace.md.

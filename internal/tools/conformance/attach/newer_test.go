@@ -33,7 +33,7 @@ func (fake) Kprobe(place string, _ bool) error {
 
 // Each row of the table of versions, with what missing_probes makes of it.
 func TestNewerRules(t *testing.T) {
-	n := &newer{ways: fake{}, traced: []string{"one", "two_one", "several", "untyped", "unverified"}, events: []string{"sched:switch"}, points: []string{"switch"}}
+	n := &newer{ways: fake{}, traced: listed([]string{"one", "two_one", "several", "untyped", "unverified", "rcu_one", "default_idle"}), events: []string{"sched:switch"}, points: []string{"switch"}}
 	for points, want := range map[string]struct {
 		ignore, failing bool // with "ignore", with "error"
 		rule            string
@@ -48,6 +48,8 @@ func TestNewerRules(t *testing.T) {
 		"kprobe:nothere:one,kprobe:one":   {false, false, ruleModule},
 		"kprobe:nothere:o*,kprobe:one":    {true, true, ruleModule},
 		"kprobe:*_one":                    {true, true, ""},
+		"kprobe:rcu_*":                    {false, false, ruleEmpty},
+		"kprobe:default_idle":             {false, false, ruleUnlisted},
 		"kprobe:o*x":                      {false, false, ruleEmpty},
 		"kprobe:one,kprobe:one":           {true, true, ruleTwice},
 		"fentry:untyped":                  {true, false, ruleSkipped},
