@@ -67,7 +67,7 @@ func (e *events) recorded(ev *kimage.Event) bpftrace.Event {
 	out := bpftrace.Event{Name: ev.System + ":" + ev.Name, Tracepoint: ev.Name, Record: true}
 	record, err := e.source.Named(ev.Record)
 	for _, f := range ev.Fields {
-		at := script.Binary{Op: script.Add, X: script.Register{N: firstParameter}, Y: script.Number(f.Offset)}
+		at := script.Plus(script.Register{N: firstParameter}, int64(f.Offset))
 		one := bpftrace.Field{Name: f.Name, Text: f.Declaration(), X: at, InMemory: true}
 		if strings.HasPrefix(f.Type, "__data_loc ") {
 			// The low half is where in the record it is; bpftrace 0.23.2 takes it for a number of words.
@@ -103,7 +103,7 @@ func (e *events) syscall(kind, name string, call kimage.SyscallEvent) (ev bpftra
 	ev = bpftrace.Event{Name: name, Tracepoint: kind, Chained: chained, Above: above}
 	id := script.Expr(second)
 	if kind == "sys_exit" {
-		id = script.Load{Addr: script.Binary{Op: script.Add, X: regs, Y: script.Number(numberAt)}, Size: 8, Lenient: true}
+		id = script.Load{Addr: script.Plus(regs, numberAt), Size: 8, Lenient: true}
 	}
 	ev.Filter = script.Binary{Op: script.Eq, X: id, Y: script.Number(call.Number)}
 	ev.Fields = []bpftrace.Field{{Name: "__syscall_nr", Text: "int __syscall_nr", Type: e.source.Written("int"), X: script.Number(call.Number)}}
@@ -113,7 +113,7 @@ func (e *events) syscall(kind, name string, call kimage.SyscallEvent) (ev bpftra
 	}
 	for i, arg := range call.Args {
 		off, _ := x86.RegOffset(x86.CallParams[i])
-		x := script.Load{Addr: script.Binary{Op: script.Add, X: regs, Y: script.Number(off)}, Size: 8, Lenient: true}
+		x := script.Load{Addr: script.Plus(regs, int64(off)), Size: 8, Lenient: true}
 		ev.Fields = append(ev.Fields, bpftrace.Field{Name: arg.Name, Text: arg.Type + " " + arg.Name, Type: e.source.Written(bpftrace.FieldType(arg.Type, argumentSize)), X: x})
 	}
 	return ev

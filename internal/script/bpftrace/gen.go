@@ -427,21 +427,8 @@ func bitfield(x script.Expr, v value) script.Expr {
 	if v.field == 0 {
 		return x
 	}
-	return low(script.Binary{Op: script.ShrU, X: x, Y: script.Number(v.bit)}, v.field)
+	return script.Field(x, v.bit, v.field, false)
 }
-
-func plus(x script.Expr, n int64) script.Expr {
-	if n == 0 {
-		return x
-	}
-	if c, ok := x.(script.Number); ok {
-		return c + script.Number(n)
-	}
-	return script.Binary{Op: script.Add, X: x, Y: script.Number(n)}
-}
-
-// passed are the registers of parameters.
-var passed = script.Params
 
 func (g *generator) value(n *node) value {
 	t := n.typ
@@ -568,7 +555,7 @@ func (g *generator) field(n *node) value {
 		if !known {
 			g.fail(n.at, "the register %s cannot be read", n.text)
 		}
-		return value{x: low(script.Register{N: r}, n.typ.slot()), t: n.typ, width: n.typ.slot()}
+		return value{x: script.Low(script.Register{N: r}, n.typ.slot()), t: n.typ, width: n.typ.slot()}
 	}
 	if v.raw {
 		return value{x: v.x, t: n.typ, raw: true, own: v.own, off: v.off + int(m.Offset), field: m.Bits, bit: m.Bit}
@@ -576,7 +563,7 @@ func (g *generator) field(n *node) value {
 	if !v.mem {
 		g.fail(n.at, "the record is not in memory")
 	}
-	return value{x: plus(v.x, m.Offset), t: n.typ, mem: true, field: m.Bits, bit: m.Bit}
+	return value{x: script.Plus(v.x, m.Offset), t: n.typ, mem: true, field: m.Bits, bit: m.Bit}
 }
 
 func (g *generator) element(n *node) value {
@@ -592,7 +579,7 @@ func (g *generator) element(n *node) value {
 	if x.typ.Kind == Pointer {
 		base = g.load(v, n.at)
 	}
-	return value{x: plus(base, int64(i.(script.Number))*size), t: n.typ, mem: true}
+	return value{x: script.Plus(base, int64(i.(script.Number))*size), t: n.typ, mem: true}
 }
 
 func (g *generator) deref(n *node) value {
@@ -614,9 +601,9 @@ func (g *generator) unary(n *node) value {
 	case "!":
 		out.x = script.Unary{Op: script.Not, X: v.x}
 	case "~":
-		out.x = low(script.Unary{Op: script.Complement, X: v.x}, v.bits())
+		out.x = script.Low(script.Unary{Op: script.Complement, X: v.x}, v.bits())
 	default:
-		out.x = low(script.Unary{Op: script.Neg, X: v.x}, v.bits())
+		out.x = script.Low(script.Unary{Op: script.Neg, X: v.x}, v.bits())
 	}
 	return out
 }
@@ -652,7 +639,7 @@ func (g *generator) increment(n *node) value {
 		g.fail(n.at, "a value of type '%s' cannot be counted", x.typ)
 	}
 	if width < 64 {
-		a.Op, a.X = script.Set, low(script.Binary{Op: op, X: a.To, Y: by}, width)
+		a.Op, a.X = script.Set, script.Low(script.Binary{Op: op, X: a.To, Y: by}, width)
 	}
 	return value{x: a, t: n.typ, width: width}
 }
@@ -667,7 +654,7 @@ func (g *generator) argument(n *node) value {
 				if f.InMemory {
 					return value{x: f.X, t: t, mem: true}
 				}
-				return value{x: low(f.X, t.slot()), t: t, width: t.slot()}
+				return value{x: script.Low(f.X, t.slot()), t: t, width: t.slot()}
 			}
 		}
 		g.fail(n.at, "there is no field %s", n.text)
@@ -681,7 +668,7 @@ func (g *generator) argument(n *node) value {
 		g.fail(n.at, "the parameter %s of %s is not in a register", n.text, g.probe.Function)
 	}
 	t := n.typ
-	x := low(script.Register{N: v.Location.Reg}, t.slot())
+	x := script.Low(script.Register{N: v.Location.Reg}, t.slot())
 	if g.probe.Kind != host.Return {
 		return value{x: x, t: t, width: t.slot()}
 	}

@@ -47,7 +47,7 @@ func (g *generator) binop(n *node) value {
 	}
 	out.x = script.Binary{Op: op, X: x, Y: y, Near: g.near(n.at)}
 	if grows[n.text] {
-		out.x = low(out.x, out.bits())
+		out.x = script.Low(out.x, out.bits())
 	}
 	return out
 }

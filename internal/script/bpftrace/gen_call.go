@@ -41,19 +41,19 @@ func (g *generator) builtin(n *node) value {
 	case "args":
 		return plain(script.Number(0))
 	case "retval":
-		return plain(low(script.Register{N: 0}, t.slot()))
+		return plain(script.Low(script.Register{N: 0}, t.slot()))
 	}
 	i := int(n.text[len(n.text)-1] - '0')
 	if strings.HasPrefix(n.text, "sarg") {
-		return plain(script.Load{Addr: plus(script.Register{N: 7}, int64(8*(i+1))), Size: 8, Space: t.Space, Lenient: true})
+		return plain(script.Load{Addr: script.Plus(script.Register{N: 7}, int64(8*(i+1))), Size: 8, Space: t.Space, Lenient: true})
 	}
 	if g.probe.Kind == host.Trace {
 		i++ // the first parameter of a callback is its own data
 	}
-	if i >= len(passed) {
+	if i >= len(script.Params) {
 		g.fail(n.at, "%s of a tracepoint is not in a register", n.text)
 	}
-	return plain(script.Register{N: passed[i]})
+	return plain(script.Register{N: script.Params[i]})
 }
 
 func (g *generator) stack(t *Type) script.Expr {
@@ -145,7 +145,7 @@ func (g *generator) callValue(n *node) value {
 		if k[0].op != nMap {
 			frames := call(framesCode, g.text(k[0]))
 			if k[0].typ.Kind == Ustack {
-				frames = plus(frames, -1) // the process
+				frames = script.Plus(frames, -1) // the process
 			}
 			return plain(frames)
 		}
@@ -174,7 +174,7 @@ func (g *generator) str(n *node) script.Expr {
 	}
 	switch {
 	case known != nil && len(k) == 2:
-		return call(cutCode, known, plus(size, -1))
+		return call(cutCode, known, script.Plus(size, -1))
 	case known != nil:
 		return known
 	}
@@ -211,7 +211,7 @@ func (g *generator) ntop(n *node) script.Expr {
 	a := n.kids[len(n.kids)-1]
 	x := g.expr(a)
 	if x.Type() == script.Int {
-		x = call(packCode, low(x, 32), script.Number(16)) // the rest of an address is zeros
+		x = call(packCode, script.Low(x, 32), script.Number(16)) // the rest of an address is zeros
 	} else {
 		g.reads(a.typ)
 	}
@@ -388,11 +388,11 @@ func sized(x script.Expr, verb string) script.Expr {
 	signed := verb[len(verb)-1] == 'd'
 	switch strings.TrimRight(verb, "duoxX") {
 	case "hh":
-		return convert(low(x, 8), 8, 64, signed)
+		return convert(script.Low(x, 8), 8, 64, signed)
 	case "h":
-		return convert(low(x, 16), 16, 64, signed)
+		return convert(script.Low(x, 16), 16, 64, signed)
 	case "":
-		return convert(low(x, 32), 32, 64, signed)
+		return convert(script.Low(x, 32), 32, 64, signed)
 	}
 	return x
 }

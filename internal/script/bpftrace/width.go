@@ -13,43 +13,16 @@ func (v value) bits() int {
 	return v.width
 }
 
-// mask are the low bits of a number.
-func mask(bits int) int64 {
-	if bits >= 64 {
-		return -1
-	}
-	return 1<<bits - 1
-}
-
 // convert makes a number of another width: a wider one by the sign, a narrower one of its low bits.
 func convert(x script.Expr, from, to int, signed bool) script.Expr {
 	switch {
 	case to < from:
-		return low(x, to)
+		return script.Low(x, to)
 	case to == from || !signed:
 		return x
 	}
-	if n, ok := x.(script.Number); ok {
-		return script.Number(extend(int64(n), from) & mask(to))
-	}
-	by := script.Number(64 - from)
-	x = script.Binary{Op: script.Shr, X: script.Binary{Op: script.Shl, X: x, Y: by}, Y: by}
-	return low(x, to)
+	return script.Low(script.Signed(x, from), to)
 }
-
-// low are the low bits of a number.
-func low(x script.Expr, bits int) script.Expr {
-	if bits >= 64 {
-		return x
-	}
-	if n, ok := x.(script.Number); ok {
-		return n & script.Number(mask(bits))
-	}
-	return script.Binary{Op: script.And, X: x, Y: script.Number(mask(bits))}
-}
-
-// extend is a number of so many bits with its sign above them.
-func extend(n int64, bits int) int64 { return n << (64 - bits) >> (64 - bits) }
 
 // printed is a number as who prints it reads it: so many bytes as the type has, with its sign.
 func (t *Type) printed(n int64) int64 {
@@ -58,9 +31,9 @@ func (t *Type) printed(n int64) int64 {
 	case bits == 0 || bits >= 64:
 		return n
 	case t.Signed:
-		return extend(n, bits)
+		return script.Extend(n, bits)
 	}
-	return n & mask(bits)
+	return n & script.Mask(bits)
 }
 
 // slot returns the number of bits of a place for a value of the type.
@@ -84,9 +57,9 @@ func stored(v value, bits int) script.Expr { return convert(v.x, v.bits(), bits,
 func (g *generator) setVariable(to script.Local, t *Type, v value) script.Expr {
 	width := (v.bits() + 7) &^ 7
 	if width >= t.slot() {
-		return low(v.x, t.slot())
+		return script.Low(v.x, t.slot())
 	}
-	kept := script.Binary{Op: script.And, X: to, Y: script.Number(mask(t.slot()) &^ mask(width))}
+	kept := script.Binary{Op: script.And, X: to, Y: script.Number(script.Mask(t.slot()) &^ script.Mask(width))}
 	return script.Binary{Op: script.Or, X: kept, Y: v.x}
 }
 
@@ -117,7 +90,7 @@ func (g *generator) fittedPart(x script.Expr, from, to *Type) script.Expr {
 	case from.Kind == TupleKind && to.Kind == TupleKind:
 		return g.fitted(x, from, to)
 	case from.isInt():
-		return low(convert(x, from.slot(), 64, from.Signed), to.slot())
+		return script.Low(convert(x, from.slot(), 64, from.Signed), to.slot())
 	}
 	return x
 }

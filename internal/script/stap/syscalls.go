@@ -156,11 +156,11 @@ func syscallText(kind, name, fn string, ret bool) string {
 func syscallArg(s System, t *script.Thread, a *script.Args) int64 {
 	n := a.Int[0] - 1
 	if !strings.HasPrefix(s.Probe().Symbol, systemcall.Arch) {
-		return int64(s.Register(passed[n]))
+		return int64(s.Register(script.Params[n]))
 	}
 	var b [8]byte
 	off, _ := x86.RegOffset(x86.CallParams[n])
-	if !s.Read(s.Register(passed[0])+uint64(off), b[:], false) {
+	if !s.Read(s.Register(script.Params[0])+uint64(off), b[:], false) {
 		t.Fail(a.Near, "the registers of the system call cannot be read")
 	}
 	return int64(littleEndian(b[:]))

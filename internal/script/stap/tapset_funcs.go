@@ -177,10 +177,10 @@ func places() {
 			if !inCode(s) {
 				t.Fail(a.Near, "cannot access function args in this context")
 			}
-			if n < 1 || n > int64(len(passed)) {
+			if n < 1 || n > int64(len(script.Params)) {
 				t.Failf(a.Near, "cannot access arg(%d)", n)
 			}
-			return r.cut(s.Register(passed[n-1]))
+			return r.cut(s.Register(script.Params[n-1]))
 		})
 	}
 	num("returnval()", "what the function returns", func(s System, _ *script.Thread, _ *script.Args) int64 { return int64(s.Register(0)) })

@@ -28,23 +28,13 @@ type value struct {
 	pieces []source.Piece
 }
 
-func plus(x script.Expr, n int64) script.Expr {
-	if n == 0 {
-		return x
-	}
-	if c, ok := x.(script.Number); ok {
-		return c + script.Number(n)
-	}
-	return script.Binary{Op: script.Add, X: x, Y: script.Number(n)}
-}
-
 // variable is a variable of the place.
 func (g *generator) variable(t *token, name string) value {
 	switch {
 	case g.probe.Trace != nil:
 		for i, p := range g.probe.Trace.Params {
 			if p.Name == name {
-				return value{x: script.Register{N: passed[i+1]}, t: p.Type}
+				return value{x: script.Register{N: script.Params[i+1]}, t: p.Type}
 			}
 		}
 		g.a.fail(t, "unable to find tracepoint variable '$%s' (alternatives: %s)", name, paramNames(g.probe.Trace.Params))
@@ -81,9 +71,6 @@ func (g *generator) local(name string) (*source.Variable, error) {
 	}
 	return g.probe.Place.Variable(name)
 }
-
-// passed are the registers of a function's parameters, by their DWARF numbers.
-var passed = script.Params
 
 func paramNames(list []ctype.Param) string {
 	var names []string
@@ -127,7 +114,7 @@ func (g *generator) located(t *token, v *source.Variable) value {
 		if out.inMemory {
 			out.x = script.Load{Addr: out.x, Size: 8, Near: t.near()}
 		}
-		out.x, out.inMemory = plus(out.x, r.Offset), true
+		out.x, out.inMemory = script.Plus(out.x, r.Offset), true
 	}
 	if l.Address {
 		out.inMemory = false
@@ -166,7 +153,7 @@ func computed(f *formula.Formula, near string) script.Expr {
 // member is one of a structure or a union.
 func (g *generator) member(v value, m ctype.Member, t *token) value {
 	if v.pieces == nil {
-		return value{x: plus(v.x, m.Offset), inMemory: v.inMemory, t: m.Type, bits: m.Bits, bit: m.Bit, old: m.Old, user: v.user}
+		return value{x: script.Plus(v.x, m.Offset), inMemory: v.inMemory, t: m.Type, bits: m.Bits, bit: m.Bit, old: m.Old, user: v.user}
 	}
 	at := int64(0)
 	for i, p := range v.pieces {
@@ -189,11 +176,11 @@ func narrow(x script.Expr, t *ctype.Type) script.Expr {
 	if r.Size() <= 0 || r.Size() >= 8 || r.Kind == ctype.Pointer || r.Composite() {
 		return x
 	}
-	bits := 64 - 8*r.Size()
+	bits := int(8 * r.Size())
 	if r.Signed {
-		return script.Binary{Op: script.Shr, X: script.Binary{Op: script.Shl, X: x, Y: script.Number(bits)}, Y: script.Number(bits)}
+		return script.Signed(x, bits)
 	}
-	return script.Binary{Op: script.And, X: x, Y: script.Number(1<<(8*r.Size()) - 1)}
+	return script.Low(x, bits)
 }
 
 // target is the value of $name, @var, @cast or any pointer, after the steps into it.
@@ -244,7 +231,7 @@ func (g *generator) global(tg *target) value {
 
 func (g *generator) cast(tg *target) value {
 	t := g.a.named(tg)
-	return value{x: g.expr(tg.of), t: pointerTo(t)}
+	return value{x: g.expr(tg.of), t: ctype.PointerTo(t)}
 }
 
 // named is the type that @cast names.
@@ -267,12 +254,10 @@ func (a *analysis) named(tg *target) *ctype.Type {
 		a.fail(tg.tok, "type definition '%s' not found in 'kernel': %v", tg.name, err)
 	}
 	for range depth {
-		t = pointerTo(t)
+		t = ctype.PointerTo(t)
 	}
 	return t
 }
-
-func pointerTo(t *ctype.Type) *ctype.Type { return ctype.PointerTo(t) }
 
 // load is the value as an integer, or the address of what has parts.
 func (g *generator) load(v value, t *token) script.Expr {
@@ -293,14 +278,7 @@ func (g *generator) load(v value, t *token) script.Expr {
 	if v.bits == 0 {
 		return script.Load{Addr: v.x, Size: size, Signed: r.Signed, Space: space(v.user), Near: t.near()}
 	}
-	var x script.Expr = script.Load{Addr: v.x, Size: size, Space: space(v.user), Near: t.near()}
-	left := script.Number(64 - v.bits - v.bit)
-	x = script.Binary{Op: script.Shl, X: x, Y: left}
-	x = script.Binary{Op: script.Shr, X: x, Y: script.Number(64 - v.bits)}
-	if !r.Signed && v.bits < 64 {
-		x = script.Binary{Op: script.And, X: x, Y: script.Number(1<<v.bits - 1)}
-	}
-	return x
+	return script.Field(script.Load{Addr: v.x, Size: size, Space: space(v.user), Near: t.near()}, v.bit, v.bits, r.Signed)
 }
 
 // step goes to a member, or to an element.
@@ -329,7 +307,7 @@ func (g *generator) step(v value, s access) value {
 		e := t.Target()
 		i := g.expr(s.index)
 		if n, ok := i.(script.Number); ok {
-			return value{x: plus(base, int64(n)*size(e)), inMemory: true, t: e, user: v.user}
+			return value{x: script.Plus(base, int64(n)*size(e)), inMemory: true, t: e, user: v.user}
 		}
 		off := script.Binary{Op: script.Mul, X: i, Y: script.Number(size(e))}
 		return value{x: script.Binary{Op: script.Add, X: base, Y: off}, inMemory: true, t: e, user: v.user}
@@ -658,7 +636,7 @@ func (a *analysis) ctypeOf(s *scope, x expr) (t *ctype.Type) {
 		}
 		if b := builtins[x.name]; b != nil && b.points != "" {
 			if t, err := a.k.Source.Named(b.points); err == nil {
-				return pointerTo(t)
+				return ctype.PointerTo(t)
 			}
 		}
 	case *target:
@@ -672,7 +650,7 @@ func (a *analysis) ctypeOf(s *scope, x expr) (t *ctype.Type) {
 			}
 			v := g.target(x)
 			if t = v.t; x.address {
-				t = pointerTo(v.t)
+				t = ctype.PointerTo(v.t)
 			}
 		})
 	}
