@@ -84,15 +84,11 @@ func BpftraceList(img *kimage.Image, pattern string, parameters bool, o *Bpftrac
 
 // bpftraceKernel answers scripts about an image.
 func bpftraceKernel(info *debuginfo.Info, img *kimage.Image) (*bpftrace.Kernel, error) {
-	k, err := stapKernel(info, img)
+	shared, types, err := kernelOf(info, img)
 	if err != nil {
 		return nil, err
 	}
-	types, err := info.Types()
-	if err != nil {
-		return nil, err
-	}
-	b := &bpftrace.Kernel{Source: types, Functions: k.Functions, Tracepoints: k.Tracepoints, HZ: k.HZ, Ways: ways.ForBpftrace(img)}
+	b := &bpftrace.Kernel{Kernel: shared, Ways: ways.ForBpftrace(img)}
 	b.Symbol = func(name string) (uint64, bool) {
 		for _, s := range img.Lookup(name) {
 			return uint64(s.Addr), true
@@ -102,7 +98,6 @@ func bpftraceKernel(info *debuginfo.Info, img *kimage.Image) (*bpftrace.Kernel, 
 	if img.Core() != nil {
 		events := newEvents(types, img)
 		b.Events, b.EventNames, b.Formats = events.named, events.names, events.formats
-		b.Program = k.Program
 		if t, ok := img.Types().Struct("bpf_trace_run_ctx"); ok {
 			_, b.FunctionsAtReturns = t.Member("is_uprobe")
 		}

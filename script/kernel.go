@@ -14,19 +14,30 @@ import (
 	"kprobelab/x86"
 )
 
-// stapKernel answers scripts about an image.
-func stapKernel(info *debuginfo.Info, img *kimage.Image) (*stap.Kernel, error) {
-	first, lines, err := info.First()
-	if err != nil {
-		return nil, err
+// kernelOf answers scripts of every language about an image, with its types.
+func kernelOf(info *debuginfo.Info, img *kimage.Image) (k host.Kernel, types *source.File, err error) {
+	if types, err = info.Types(); err != nil {
+		return k, nil, err
 	}
-	types, err := info.Types()
+	k = host.Kernel{
+		HZ: int64(img.Profile().HZ), Source: types,
+		Functions: func(pattern string) []host.Function { return functions(img, pattern) },
+	}
+	if img.Core() != nil {
+		k.Program, k.Tracepoints = programs(img), tracepoints(types, img)
+	}
+	return k, types, nil
+}
+
+// stapKernel answers scripts of SystemTap's about an image.
+func stapKernel(info *debuginfo.Info, img *kimage.Image) (*stap.Kernel, error) {
+	shared, types, err := kernelOf(info, img)
 	if err != nil {
 		return nil, err
 	}
 	freed := initmem(img)
 	k := &stap.Kernel{
-		HZ: int64(img.Profile().HZ), Source: first, HasLines: lines,
+		Kernel:  shared,
 		Initmem: func(addr uint64) bool { return freed.Contains(x86.Addr(addr)) },
 		Exported: func(name string) bool {
 			return slices.ContainsFunc(img.Lookup(name), func(s kimage.Symbol) bool { return s.Type == 'T' || s.Type == 'W' })
@@ -35,12 +46,9 @@ func stapKernel(info *debuginfo.Info, img *kimage.Image) (*stap.Kernel, error) {
 			v, _, ok := types.Enumerator(name)
 			return v, ok
 		},
-		Functions: func(pattern string) []stap.Function { return functions(img, pattern) },
 	}
-	if img.Core() != nil {
-		k.Program, k.Tracepoints = programs(img), tracepoints(types, img)
-	}
-	return k, nil
+	k.Source, k.HasLines, err = info.First()
+	return k, err
 }
 
 // functions are the functions whose names fit a pattern.

@@ -68,20 +68,23 @@ func booted() *fakeWays {
 
 func kernelWith(w *fakeWays) *Kernel {
 	return &Kernel{
-		Ways: w, Program: program,
-		Functions: func(name string) (list []host.Function) {
-			for _, f := range append(w.traced, host.Function{Name: "alias", Addr: 0x1000}, host.Function{Name: "x.cold", Addr: 0xb000}) {
-				if f.Name == name {
-					list = append(list, f)
+		Ways: w,
+		Kernel: host.Kernel{
+			Program: program,
+			Functions: func(name string) (list []host.Function) {
+				for _, f := range append(w.traced, host.Function{Name: "alias", Addr: 0x1000}, host.Function{Name: "x.cold", Addr: 0xb000}) {
+					if f.Name == name {
+						list = append(list, f)
+					}
 				}
-			}
-			return list
-		},
-		Tracepoints: func(name string) []host.Tracepoint {
-			if name == "switch" || name == "unlisted" {
-				return []host.Tracepoint{{Name: name}}
-			}
-			return nil
+				return list
+			},
+			Tracepoints: func(name string) []host.Tracepoint {
+				if name == "switch" || name == "unlisted" {
+					return []host.Tracepoint{{Name: name}}
+				}
+				return nil
+			},
 		},
 		EventNames: func() []string { return []string{"sched:switch", "syscalls:sys_enter_read", "syscalls:sys_exit_read"} },
 		Events: func(name string) []Event {

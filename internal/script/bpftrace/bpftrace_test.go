@@ -30,7 +30,7 @@ func program(file string) (*host.Program, error) {
 
 // Where a probe of a program is, and what is wrong with one.
 func TestPrograms(t *testing.T) {
-	k := &Kernel{Program: program, FunctionsAtReturns: true}
+	k := &Kernel{Kernel: host.Kernel{Program: program}, FunctionsAtReturns: true}
 	for point, want := range map[string][]host.InProgram{
 		"uprobe:/bin/p:one":     {{Addr: 0x1000, Offset: 0x200}},
 		"u:p:one":               {{Addr: 0x1000, Offset: 0x200}},
@@ -305,7 +305,7 @@ func FuzzAnalyze(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(string(b))
 	}
-	k := &Kernel{Functions: func(string) []host.Function { return []host.Function{{Name: "f", Addr: 0x1000}} }}
+	k := &Kernel{Kernel: host.Kernel{Functions: func(string) []host.Function { return []host.Function{{Name: "f", Addr: 0x1000}} }}}
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > 1<<14 {
 			return
@@ -348,7 +348,7 @@ func TestTypesOfEventFields(t *testing.T) {
 // An address of a program is no address of the kernel's, unless the script says so, and none of either where bpftrace knows
 // no address space.
 func TestAddressSpaces(t *testing.T) {
-	k := &Kernel{Functions: func(string) []host.Function { return []host.Function{{Name: "f", Addr: 0x1000}} }}
+	k := &Kernel{Kernel: host.Kernel{Functions: func(string) []host.Function { return []host.Function{{Name: "f", Addr: 0x1000}} }}}
 	for text, want := range map[string]script.Space{
 		`kprobe:f { $x = arg0; }`: script.KernelSpace, `kprobe:f { $x = uptr(arg0); }`: script.UserSpace, `kprobe:f { $x = uptr(arg0) + 8; }`: script.UserSpace,
 		`kretprobe:f { $x = retval; }`: script.KernelSpace, `interval:s:1 { $x = (uint8 *)5; }`: script.AnySpace, `kprobe:f { $x = (uint8 *)5; }`: script.KernelSpace,

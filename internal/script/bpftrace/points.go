@@ -9,20 +9,15 @@ import (
 	"kprobelab/internal/ctype"
 	"kprobelab/internal/script"
 	"kprobelab/internal/script/host"
-	"kprobelab/internal/source"
 )
 
 // Kernel is what scripts are resolved with. Its fields may be nil.
 type Kernel struct {
-	// Source are the kernel's types and functions.
-	Source *source.File
-	// Functions returns the functions with a name; Tracepoints and Events do the same for tracepoints
-	// and events. An event has its fields, and its name is "subsystem:name". EventNames returns the
+	host.Kernel
+	// Events returns the events whose names fit a pattern, "subsystem:name", with their fields. EventNames returns the
 	// names of all events.
-	Functions   func(name string) []host.Function
-	Tracepoints func(name string) []host.Tracepoint
-	Events      func(name string) []Event
-	EventNames  func() []string
+	Events     func(pattern string) []Event
+	EventNames func() []string
 	// Formats are the events that have a format and cannot be enabled, by their names; true for those
 	// that have a number.
 	Formats func() map[string]bool
@@ -30,13 +25,10 @@ type Kernel struct {
 	Ways Ways
 	// Symbol is the address of a symbol.
 	Symbol func(name string) (uint64, bool)
-	HZ     int64
 	// PathIn reports a function in which the kernel lets programs ask for a path; nil where that is not known.
 	PathIn func(function string) bool
 	// FunctionsAtReturns says that at the return of a program's function the kernel knows where that begins (6.7).
 	FunctionsAtReturns bool
-	// Program is a file of programs' code; nil where no programs run.
-	Program func(file string) (*host.Program, error)
 }
 
 // Event is a tracepoint's event, with the fields of its record.

@@ -2,6 +2,7 @@ package stap
 
 import (
 	enc "encoding/binary"
+	"kprobelab/internal/script/host"
 	"slices"
 	"strings"
 	"testing"
@@ -76,12 +77,12 @@ func TestMemoryAsText(t *testing.T) {
 
 // Rule: every system call has a name and an argstr, both texts, by its own name and by that of its alias.
 func TestEverySystemCallIsUnderstood(t *testing.T) {
-	k := &Kernel{Functions: func(pattern string) []Function {
+	k := &Kernel{Kernel: host.Kernel{Functions: func(pattern string) []Function {
 		if _, there := syscallArgs[strings.TrimPrefix(pattern, "__x64_sys_")]; !there {
 			return nil
 		}
 		return []Function{{Name: pattern, Addr: 0x1000}}
-	}}
+	}}}
 	s, err := Analyze("<input>", `probe syscall.* { println(name . argstr) } probe nd_syscall.*.return { println(name . retstr) }`, &Options{}, k)
 	require.NoError(t, err)
 	calls := 0

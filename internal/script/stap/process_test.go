@@ -11,12 +11,12 @@ import (
 
 // A file with two functions, in an image that has the functions of no kernel.
 func ofPrograms() *Kernel {
-	return &Kernel{Program: func(file string) (*host.Program, error) {
+	return &Kernel{Kernel: host.Kernel{Program: func(file string) (*host.Program, error) {
 		if file != "/bin/prog" {
 			return nil, errors.New("no such file")
 		}
 		return &host.Program{File: file, Functions: []host.ProgramSymbol{{Name: "one", Addr: 0x1000, Size: 16, Offset: 0x200}, {Name: "other", Addr: 0x1010, Size: 8, Offset: 0x210}}}, nil
-	}}
+	}}}
 }
 
 func TestProbesOfPrograms(t *testing.T) {

@@ -2,6 +2,7 @@ package stap
 
 import (
 	"errors"
+	"kprobelab/internal/script/host"
 	"os"
 	"path"
 	"path/filepath"
@@ -223,14 +224,14 @@ func TestAliases(t *testing.T) {
 
 // kernelWith has these functions and nothing else.
 func kernelWith(names ...string) *Kernel {
-	return &Kernel{Functions: func(pattern string) (list []Function) {
+	return &Kernel{Kernel: host.Kernel{Functions: func(pattern string) (list []Function) {
 		for i, n := range names {
 			if ok, _ := path.Match(pattern, n); ok {
 				list = append(list, Function{Name: n, Addr: 0xffffffff81000000 + uint64(i)<<12})
 			}
 		}
 		return list
-	}}
+	}}}
 }
 
 // Macros of the library: Prometheus's text format of any number of keys, a word for each thread; and

@@ -27,7 +27,7 @@ func hostKernel() (*bpftrace.Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &bpftrace.Kernel{Source: f, Program: hostProgram}
+	k := &bpftrace.Kernel{Kernel: host.Kernel{Source: f, Program: hostProgram}}
 	k.Functions = func(p string) []host.Function { return []host.Function{{Name: p, Addr: 0x1000}} }
 	k.Tracepoints = func(p string) []host.Tracepoint { return []host.Tracepoint{{Name: p}} }
 	k.Symbol = func(string) (uint64, bool) { return 0x1000, true }
