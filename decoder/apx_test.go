@@ -8,8 +8,8 @@ import (
 	"kprobelab/x86"
 )
 
-// The texts are those of objdump 2.47; its reading of vector registers with R4 or B4,
-// which count for nothing there, is not ours.
+// The texts are those of objdump 2.47, except where it uses R4 or B4 for vector registers: there
+// these bits have no effect.
 func TestAPX(t *testing.T) {
 	for _, tt := range []struct{ hazard, bytes, text string }{
 		{"nothing_that_needs_it", "d5 00 01 c0", "{rex2} add %eax,%eax"},

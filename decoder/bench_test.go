@@ -18,8 +18,8 @@ import (
 	"kprobelab/profile"
 )
 
-// realCode is code to decode: that of the recorded kernel, and where the recordings are
-// absent, this test program's own.
+// realCode returns code to decode: the recorded kernel's, or this test program's own if the
+// recordings are absent.
 func realCode(b *testing.B) []byte {
 	b.Helper()
 	if oracle.Here("oracle") {

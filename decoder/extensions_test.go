@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sizeless are broadcasts of which as looks at no size: no register has it.
+// sizeless are broadcasts whose size as does not check: no register has that size.
 var sizeless = regexp.MustCompile(`^(vfpclassp.|vcvt(pd|u?qq)2ph) .*\{1to`)
 
 // TestShortVectorsAreTheAssemblers: as, where it is here, refuses an instruction by EVEX

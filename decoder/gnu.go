@@ -62,12 +62,12 @@ type gnuText struct {
 	size16, addr32, w bool
 	register          bool // ModRM.rm is a register
 	segment           byte // 64 or 65, else 0
-	// reg, rm, index, vvvv are register numbers, general one that of ModRM.rm where it is
-	// a general register.
+	// reg, rm, index, vvvv are register numbers; general is the number of ModRM.rm if that is a
+	// general register.
 	reg, rm, base, index, vvvv, general byte
 	l, aaa                              byte
 	z, b                                bool
-	// nf is {nf}, condition that of ccmp and ctest.
+	// nf is true for {nf}; condition is the condition of ccmp and ctest.
 	nf        bool
 	condition byte
 }

@@ -136,7 +136,7 @@ func (g *gnuText) size(kind byte) int {
 	return int(kind)
 }
 
-// broadcast says how often EVEX.b repeats an element of memory.
+// broadcast prints how many times EVEX.b repeats an element of memory.
 func (g *gnuText) broadcast(o *operand) {
 	if !g.b || o.element == 0 {
 		return

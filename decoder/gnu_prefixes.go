@@ -201,8 +201,8 @@ func (g *gnuText) rex2Word() {
 	}
 }
 
-// shownHighBits are the bits R4, X4, B4 of REX2 that the text shows: those of general
-// registers and of addresses.
+// shownHighBits returns the bits R4, X4, B4 of REX2 that the text shows: bits of general registers
+// and of addresses.
 func (g *gnuText) shownHighBits() (shown byte) {
 	if g.memoryShown() {
 		shown = 0x30

@@ -13,9 +13,9 @@ const rex2Prefix = 0xD5
 // loops and near branches; wrmsr and its neighbours, long branches.
 var rex2Rows = [2]uint16{1<<0x4 | 1<<0x7 | 1<<0xA | 1<<0xE, 1<<0x3 | 1<<0x8}
 
-// rex2 decodes what begins with REX2. REX directly before it is #UD, as Intel's XED
-// (XED_ERROR_BAD_REX_PREFIX) and Bitdefender's disassembler (invalid prefix sequence)
-// have it; LLVM 22 accepts it.
+// rex2 decodes an instruction that begins with REX2. REX directly before it is #UD, in agreement
+// with Intel's XED (XED_ERROR_BAD_REX_PREFIX) and Bitdefender's disassembler (invalid prefix
+// sequence); LLVM 22 accepts it.
 func (d *procDecoder) rex2(at int) error {
 	if d.i.REX != 0 {
 		return ErrPrefix

@@ -127,8 +127,8 @@ func (d *procDecoder) escaped(at int) error {
 	return d.legacy(e, b[at+2], at+3)
 }
 
-// lookup finds the form of an opcode. The error is ErrUnknown where there is
-// none. at is where ModRM would be.
+// lookup finds the form of an opcode. The error is ErrUnknown if there is none. at is the offset of
+// ModRM, if there is one.
 func (d *procDecoder) lookup(e Encoding, op byte, selector int, at int) error {
 	t := opcodesOf(e)
 	if d.overrides {

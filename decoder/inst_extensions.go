@@ -32,7 +32,7 @@ var promoted = sync.OnceValue(func() map[promotion]string {
 	return list
 })
 
-// extensionOf is the extension of the first row with that mnemonic, "" where none has it.
+// extensionOf returns the extension of the first row with that mnemonic, "" if no row has it.
 func extensionOf(mnemonic string, among []Encoding) string {
 	for _, e := range among {
 		for _, r := range opcodesOf(e).rows {

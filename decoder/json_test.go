@@ -93,8 +93,8 @@ func marshalled(t *testing.T, b []byte, at x86.Addr) string {
 	return string(s) + "\n"
 }
 
-// TestAppendJSON: the object is what encoding/json makes of the same facts, for samples
-// of every row and for strings at random, at addresses up to the last one.
+// TestAppendJSON: the object equals encoding/json's for the same facts, for samples of every row
+// and for strings at random, at addresses up to the last one.
 func TestAppendJSON(t *testing.T) {
 	var list [][]byte
 	for _, e := range Encodings() {
@@ -117,8 +117,8 @@ func TestAppendJSON(t *testing.T) {
 	}
 }
 
-// TestJSONLines: the answers of many lines, which several processors share, are those of
-// single ones, in order; each stands at the same address.
+// TestJSONLines: the answers of many lines, which several processors share, equal the answers of
+// single lines, in order; each instruction is at the same address.
 func TestJSONLines(t *testing.T) {
 	var in, want strings.Builder
 	r := rand.New(rand.NewPCG(3, 4))
@@ -157,8 +157,8 @@ func TestJSONLines(t *testing.T) {
 	require.Equal(t, want.String(), out.String())
 }
 
-// TestJSONLinesAnswersEachLine: a caller that asks line by line has its answer before it
-// asks again.
+// TestJSONLinesAnswersEachLine: a caller that writes line by line gets each answer before it writes
+// the next line.
 func TestJSONLinesAnswersEachLine(t *testing.T) {
 	in, ask := io.Pipe()
 	answers, out := io.Pipe()

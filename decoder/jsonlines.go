@@ -33,10 +33,10 @@ var ErrLine = fmt.Errorf("a line has more than %d bytes", MaxLine)
 // batchBytes bounds what a processor decodes at a time.
 const batchBytes = 1 << 16
 
-// JSONLines reads the bytes of an instruction a line, and writes an object for each, as
-// AppendJSON makes it. Each instruction stands at that address. An empty line has no
-// object. What was read is answered while more is waited for, so a caller may ask line
-// by line. Lines are decoded on all processors, and answered in order.
+// JSONLines reads the bytes of an instruction a line, and writes an object for each, in
+// AppendJSON's form. Each instruction is at that address. An empty line has no object. Lines that
+// were read are answered while JSONLines waits for more, so a caller may write line by line. Lines
+// are decoded on all processors, and answered in order.
 func JSONLines(r io.Reader, w io.Writer, at x86.Addr, d *profile.Decoder) (Lines, error) {
 	return Processor{}.JSONLines(r, w, at, d)
 }

@@ -2,9 +2,9 @@ package decoder
 
 import "kprobelab/profile"
 
-// Kernel is an instruction as the kernel's own decoder sees it (struct insn,
-// arch/x86/lib/insn.c; docs/spec 11). Offsets count from the first byte; the
-// offset of an absent field is where the field would have been.
+// Kernel is an instruction as the kernel's own decoder sees it (struct insn, arch/x86/lib/insn.c;
+// docs/spec 11). Offsets count from the first byte; an absent field has the offset that the field
+// would have.
 //
 // With VEX or EVEX the opcode is the one byte after the prefix and OpcodeLen is
 // 1. kprobes takes that byte for a legacy opcode (docs/spec 2.7, "Quirk").

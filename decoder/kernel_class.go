@@ -2,7 +2,7 @@ package decoder
 
 import "kprobelab/x86"
 
-// The questions that kprobes asks of a decoded instruction.
+// The properties of a decoded instruction that kprobes checks.
 
 // HasPrefix reports whether b is one of the distinct legacy prefixes.
 func (k *Kernel) HasPrefix(b byte) bool {

@@ -34,8 +34,8 @@ func TestKernelLengthsAgainstRealKernels(t *testing.T) {
 	}
 }
 
-// sameInsn reports whether the dumped text is what the row's boot had there:
-// a few places differ from boot to boot.
+// sameInsn reports whether the dumped text equals the text at the row's boot: a few places differ
+// from boot to boot.
 func sameInsn(p oracle.Point, b []byte) bool {
 	return len(b) >= 5 && p.Opcode == b[0]
 }

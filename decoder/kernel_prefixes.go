@@ -107,8 +107,8 @@ func (s *kernelDecoder) vex() error {
 	}
 	copy(s.k.Vex[:], s.b[s.pos:s.pos+n])
 	s.k.VexLen = n
-	// W widens the operand. In EVEX the kernel reads it from the last byte,
-	// not from the third where the processor has it.
+	// W widens the operand. In EVEX the kernel reads it from the last byte, not from the third as
+	// the processor does.
 	if n > 2 && s.k.Vex[n-1]&0x80 != 0 {
 		s.k.OpSize = 8
 	}

@@ -65,8 +65,7 @@ const (
 	takesMask
 	needsMask
 	zeroing
-	// takesNF: EVEX.NF may be set, which keeps the flags as they are. In map 4 the
-	// column L has it.
+	// takesNF: EVEX.NF may be set, which keeps the flags unchanged. In map 4 the column L says so.
 	takesNF
 	// conditional: EVEX.V' and aaa are a condition, vvvv the flags where it fails.
 	conditional
@@ -79,7 +78,7 @@ const (
 	noAddress
 	// wideAddress: addresses have 64 bits, 67 or not.
 	wideAddress
-	// withoutMPX: what the opcode is where there is no MPX.
+	// withoutMPX: the meaning of the opcode without MPX.
 	withoutMPX
 	// intelOnly: AMD's processors raise #UD; bareOnAMD: they take no ModRM; cr8: LOCK
 	// makes it a move of cr8 there.

@@ -78,8 +78,8 @@ type Row struct {
 	// ModRM, and a memory operand alone is not counted of a row that only a Processor
 	// without MPX has.
 	Memory, Register bool
-	// Extension is the instruction set extension, as a manual's index has it; Reference
-	// is the manual and the page that describe the row.
+	// Extension is the instruction set extension, by its name in a manual's index; Reference is the
+	// manual and the page that describe the row.
 	Extension, Reference string
 }
 
@@ -94,7 +94,7 @@ func Rows(e Encoding) []Row {
 	return list
 }
 
-// RowNumber is the number of the instruction's row among those of its encoding.
+// RowNumber returns the number of the instruction's row among the rows of its encoding.
 func (i *Inst) RowNumber() int { return int(i.row) }
 
 // Encodings lists all encodings.

@@ -1,8 +1,8 @@
 package decoder
 
-// Processor says how the few bytes are read in which processors differ. The zero
-// Processor reads them as Intel's do, with MPX. Which extensions it has does not
-// matter: instructions of Intel and of AMD are known to either.
+// Processor selects the reading of the few bytes that processors read differently. The zero
+// Processor reads them as Intel's do, with MPX. Its extensions do not matter: instructions of Intel
+// and of AMD are known to either.
 type Processor struct {
 	// AMD: 66 gives a near branch a target of 16 bits, 0F FF has no ModRM, LOCK before
 	// mov of cr0 makes it cr8, sysenter and sysexit are #UD. APM Vol. 2, 3.1.5 and

@@ -79,7 +79,7 @@ type Tables struct{}
 // String is "tables".
 func (Tables) String() string { return "tables" }
 
-// Read says what Decode finds.
+// Read decodes by the tables.
 func (Tables) Read(b []byte, at x86.Addr) Reading {
 	d := procDecoder{b: b[:min(len(b), MaxInsnSize)]}
 	if d.decode() != nil {

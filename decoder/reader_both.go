@@ -9,8 +9,8 @@ import (
 	"kprobelab/x86"
 )
 
-// Both is a Reader that asks two others, answers as the first does, and keeps
-// where the second differs. Make it with NewBoth.
+// Both is a Reader that calls two others, returns the first one's reading, and records the
+// differences of the second. Make it with NewBoth.
 type Both struct {
 	first, second Reader
 	compared      atomic.Int64
@@ -34,7 +34,7 @@ func NewBoth(first, second Reader) *Both {
 // String is the first Reader's name.
 func (b *Both) String() string { return b.first.String() }
 
-// Read says what the first Reader finds.
+// Read returns the first Reader's reading.
 func (b *Both) Read(code []byte, at x86.Addr) Reading {
 	b.compared.Add(1)
 	first, second := b.first.Read(code, at), b.second.Read(code, at)

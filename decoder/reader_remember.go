@@ -29,7 +29,7 @@ type remembered struct {
 	r    Reading
 }
 
-// Read says what the other Reader says, or has said of the same bytes.
+// Read returns the other Reader's reading, now or earlier, of the same bytes.
 func (m *remembering) Read(b []byte, at x86.Addr) Reading {
 	b = b[:min(len(b), MaxInsnSize)]
 	slot := &m.kept[uint64(at)%uint64(len(m.kept))]

@@ -116,7 +116,7 @@ func TestX86asmPanics(t *testing.T) {
 	for _, r := range []Reader{X86asm{}, X86asm{Bare: true}} {
 		require.Equal(t, Reading{Kind: KindPanic}, r.Read([]byte{0x90}, readAt))
 	}
-	// An override's row is not asked of x86asm.
+	// x86asm does not read an override's row.
 	require.Equal(t, Reading{4, KindPlain, 0}, X86asm{}.Read(unhex(t, "f3 0f 1e fa"), readAt))
 }
 

@@ -28,9 +28,8 @@ func (x X86asm) String() string {
 // decodeX86asm is x86asm.Decode; a test replaces it by one that panics.
 var decodeX86asm = x86asm.Decode
 
-// Read says what x86asm finds, or the tables where it is known to be wrong.
-// Where x86asm panics, which releases of it have done on truncated bytes, the
-// Reading is of KindPanic.
+// Read returns x86asm's reading, or the tables' where x86asm is known to be wrong. If x86asm
+// panics, as some releases do on truncated bytes, the Reading has KindPanic.
 func (x X86asm) Read(b []byte, at x86.Addr) (r Reading) {
 	if !x.Bare {
 		d := procDecoder{b: b[:min(len(b), MaxInsnSize)], overrides: true}

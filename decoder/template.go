@@ -19,8 +19,8 @@ type template struct {
 	suffixMemory bool
 	operands     []operand
 
-	// predicates are the names that an immediate puts into the mnemonic, at predicateAt;
-	// nil for none.
+	// predicates are the names that an immediate puts into the mnemonic, at predicateAt; nil if it
+	// puts none.
 	predicates  map[byte]string
 	predicateAt int
 
@@ -183,7 +183,7 @@ var scaleNames = map[string]byte{
 	"V": 'V', "h": 'h', "f": 'f', "e": 'e', "y": 'y', "dup": 'u',
 }
 
-// findUses says what of the prefixes the text shows.
+// findUses finds the prefixes that the text shows.
 func (t *template) findUses() {
 	t.usesSize = t.guard == 'o' || t.suffix == 'v' || t.suffix == 'W'
 	t.usesW = t.guard == 'w' || t.guard == 'P' || t.suffix == 'v' || t.suffix == 'y' || t.suffix == 'Q'

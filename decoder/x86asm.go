@@ -24,7 +24,7 @@ const (
 
 var faultNames = [...]string{"-", "some", "length", "name", "silent"}
 
-// String is the fault as opcodes/ has it.
+// String is the fault's name in opcodes/.
 func (f Fault) String() string { return faultNames[f] }
 
 func faultOf(name string) (Fault, bool) {
@@ -42,7 +42,7 @@ type Override struct {
 	Opcode   byte
 	Mnemonic string
 	Fault    Fault
-	// Extension is the instruction set extension, as a manual's index has it.
+	// Extension is the instruction set extension, by its name in a manual's index.
 	Extension string
 	// Reference is the manual and the table or page that describe the row.
 	Reference string

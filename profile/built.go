@@ -1,7 +1,7 @@
 package profile
 
-// Built holds the build options of a kernel that matter for probes and BPF programs.
-// Tracing.Exists tells whether the kernel has kprobe_events, Uprobes.Exists whether it has uprobes.
+// Built holds the build options of a kernel that matter for probes and BPF programs. Tracing.Exists
+// is true if the kernel has kprobe_events, Uprobes.Exists if it has uprobes.
 type Built struct {
 	// Kprobes is CONFIG_KPROBES: there is register_kprobe.
 	Kprobes bool

@@ -20,11 +20,10 @@ type Change struct {
 	// Stable has, per stable series, the first release that does as mainline
 	// does after the change: after From, or after Until in a series between.
 	Stable []Version
-	// Option is the configuration option that decides where the configuration
-	// is known. The releases are then those of Debian's configuration.
+	// Option is the configuration option that decides where the configuration is known. The
+	// releases are then the releases of Debian's configuration.
 	Option string
-	// Note says what the field means where its name does not, or what is not
-	// known of the dates.
+	// Note explains the field if its name does not, or says which dates are not known.
 	Note string
 }
 

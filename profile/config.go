@@ -59,8 +59,7 @@ func (c *Config) Optprobes() bool {
 	return c.Optimize.Exists && (!c.Preemption || c.Optimize.OnPreempt)
 }
 
-// MaxActive is a kretprobe's pool size where the caller asks for none, with so many
-// possible CPUs.
+// MaxActive returns a kretprobe's pool size if the caller gives none, with so many possible CPUs.
 func (c *Config) MaxActive(cpus int) int {
 	n, formula := cpus, c.Kret.DefaultMaxActive
 	if formula == MaxActiveNRCPUs {
@@ -91,16 +90,15 @@ type Log struct {
 	OptimizationWords bool
 }
 
-// Decoder says which of the kernel decoder's releases is meant (docs/spec 11.3).
+// Decoder selects the release of the kernel's decoder (docs/spec 11.3).
 type Decoder struct {
 	// EVEX is true where the 62 prefix is known (4.8 and later).
 	EVEX bool
 	// EmulatePrefix is true where the Xen and KVM forced-emulation prefixes
 	// are recognised (5.5 and later).
 	EmulatePrefix bool
-	// Errors is true where a bad or truncated instruction is an error (5.13 and
-	// later, and 5.10.y); before, fields stay zero and the length is what was
-	// consumed.
+	// Errors is true where a bad or truncated instruction is an error (5.13 and later, and 5.10.y);
+	// before, fields stay zero and the length is the number of consumed bytes.
 	Errors bool
 	// AMX is true where what came with 5.18 is known: AMX, AVX-VNNI, HRESET, and
 	// AVX-512 FP16 with its EVEX maps 5 and 6.
@@ -466,8 +464,8 @@ type Optimize struct {
 	// Int3Tail: int3s from an address to the function's end are padding, which
 	// does not (5.11 to 6.1.1).
 	Int3Tail bool
-	// IRQEntryText: in the text of interrupt entry it is prevented, as in that of
-	// entry (4.14 to 5.7).
+	// IRQEntryText: in the text of interrupt entry it is prevented, as in the text of entry (4.14
+	// to 5.7).
 	IRQEntryText bool
 	// IndirectJumps: an indirect jump in the function prevents it.
 	IndirectJumps bool

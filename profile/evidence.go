@@ -111,7 +111,7 @@ func versions(words []string) (list []Version, err error) {
 	return list, err
 }
 
-// Dates are the releases that a row dates: From, Until, and those of Stable.
+// Dates returns the releases that a row dates: From, Until, and the releases of Stable.
 func (s *Change) Dates() []Version {
 	var list []Version
 	for _, v := range append([]Version{s.From, s.Until}, s.Stable...) {
@@ -185,7 +185,7 @@ func (s *Change) near(date, r Version) bool {
 	return true
 }
 
-// valueText is the row's value as Fields has it.
+// valueText returns the row's value in the form of Fields.
 func (s *Change) valueText() string {
 	c := &Config{}
 	v := s.From

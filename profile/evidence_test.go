@@ -34,7 +34,7 @@ func TestAskedReleases(t *testing.T) {
 	require.Greater(t, n, 3000)
 }
 
-// TestRecords: a record is of a date that a row of the field has.
+// TestRecords: each record belongs to a date of a row of the field.
 func TestRecords(t *testing.T) {
 	_, records := evidence(t)
 	dates := map[string]bool{}

@@ -126,13 +126,12 @@ func describe(name string) string {
 	return models[slices.IndexFunc(models, func(m Model) bool { return m.Name == name })].Describes
 }
 
-// Standing says how far a profile can be trusted for a release.
+// Standing is the degree to which a profile can be trusted for a release.
 type Standing string
 
 // The standings.
 const (
-	// Modelled: the series is that of a named profile, which was compared with
-	// a kernel.
+	// Modelled: the series belongs to a named profile, which was compared with a kernel.
 	Modelled Standing = "modelled"
 	// Between: the fields follow from the dates of changes.
 	Between Standing = "between models"
@@ -143,7 +142,7 @@ const (
 // newest is the newest series whose changes are in the table.
 var newest = Version{7, 3, AnyPatch}
 
-// Standing is that of ForRelease's profile.
+// Standing returns the standing of ForRelease's profile.
 func (v Version) Standing() Standing {
 	if newest.before(v) {
 		return Newer

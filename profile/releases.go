@@ -4,11 +4,12 @@ import "slices"
 
 const stepping = "came with Step.TrapFlag's end"
 
-// notNarrowed is the note of a level of a series that has the change; earlier ones may have it too.
+// notNarrowed is the note of a level of a series with the change; earlier levels may have the
+// change too.
 const notNarrowed = "the level was not narrowed down"
 
-// byTheDay is the note of a level that lies between two releases that were read: it came out on the day of those of
-// other series.
+// byTheDay is the note of a level between two releases that were read: it came out on the same day
+// as levels of other series.
 const byTheDay = "the level is by the day of the other series'"
 
 // steps are the stable releases that took over int3 stepping.

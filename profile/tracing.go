@@ -51,8 +51,8 @@ type Tracing struct {
 	// UniqueFirst makes that test before the one for a function's entry, of
 	// the symbols of loaded modules too, with EINVAL for all (6.12).
 	UniqueFirst bool
-	// VmlinuxHidesModules: where the kernel itself has a symbol of the name,
-	// those of modules do not count (7.1 and later, 7.0.10).
+	// VmlinuxHidesModules: a symbol of the kernel itself hides symbols of modules with the same
+	// name (7.1 and later, 7.0.10).
 	VmlinuxHidesModules bool
 
 	// RefuseOpenEnd refuses filters that end in an operator (7.3, and stable releases of 2026).
@@ -143,26 +143,26 @@ type Tracing struct {
 
 	// BareArrays declares an array in format without its length (6.1 and later).
 	BareArrays bool
-	// MigrateDisable: a line of trace has a fifth flag, and the first one
-	// tells of bottom halves too (5.15 and later).
+	// MigrateDisable: a line of trace has a fifth flag, and the first flag covers bottom halves too
+	// (5.15 and later).
 	MigrateDisable bool
-	// LazyResched: the second flag of a line of trace knows a lazy reschedule, and is B where all
-	// its bits are set (7.3; 6.12 has it not).
+	// LazyResched: the second flag of a line of trace shows a lazy reschedule, and is B if all its
+	// bits are set (7.3; not 6.12).
 	LazyResched bool
-	// ReschedBit is the bit of a task's flags by which it is asked to give up its CPU
-	// (TIF_NEED_RESCHED), LazyReschedBit the one that asks it to when it leaves the kernel
-	// (TIF_NEED_RESCHED_LAZY); 0 where there is none.
+	// ReschedBit is the bit of a task's flags that requests a reschedule (TIF_NEED_RESCHED),
+	// LazyReschedBit the bit that requests one on the way out of the kernel
+	// (TIF_NEED_RESCHED_LAZY); 0 if there is none.
 	ReschedBit, LazyReschedBit int
-	// TriggerCounted: the stack of a stacktrace trigger tells of the preemption that the handler itself
-	// has turned off, as the event's record does not (__trace_stack with tracing_gen_ctx, to 6.14).
+	// TriggerCounted: the stack of a stacktrace trigger counts the preemption that the handler
+	// itself has turned off; the event's record does not (__trace_stack with tracing_gen_ctx, to
+	// 6.14).
 	TriggerCounted bool
 	// SanitizeStar turns a "*" in an automatic name into "_" (6.17 and later, 6.12.44).
 	SanitizeStar bool
 }
 
-// The flags of a record that say that its task is asked to give up its CPU
-// (TRACE_FLAG_NEED_RESCHED, TRACE_FLAG_NEED_RESCHED_LAZY). The lazy one means
-// TRACE_FLAG_IRQS_NOSUPPORT without LazyResched.
+// The flags of a record for a requested reschedule of its task (TRACE_FLAG_NEED_RESCHED,
+// TRACE_FLAG_NEED_RESCHED_LAZY). The lazy one means TRACE_FLAG_IRQS_NOSUPPORT without LazyResched.
 const (
 	TraceLazyResched = 0x02
 	TraceNeedResched = 0x04

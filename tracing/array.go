@@ -63,8 +63,8 @@ func (a *traceArray) close() {
 	a.t.memory.give(ringMemory(a.ring) + fileMemory*len(a.files))
 }
 
-// resetCleared empties the buffers in which a removed event may have records:
-// nobody could print them (tracing_reset_all_online_cpus).
+// resetCleared empties the buffers in which a removed event may have records: no format would be
+// left to print them (tracing_reset_all_online_cpus).
 func (t *Tracing) resetCleared() {
 	for _, a := range t.arrays() {
 		if a.clearTrace {
@@ -231,7 +231,7 @@ func (a *traceArray) setOn(on bool) {
 	}
 }
 
-// file is an event of the array by its names, nil for none.
+// file returns an event of the array by its names, nil if there is none.
 func (a *traceArray) file(group, name string) *eventFile {
 	i := slices.IndexFunc(a.files, func(f *eventFile) bool { return f.Group() == group && f.Name() == name })
 	if i < 0 {

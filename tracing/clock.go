@@ -37,8 +37,8 @@ func (a *traceArray) inNS() bool {
 	return a.clock != clockCounter && a.clock != clockUptime && a.clock != clockTSC
 }
 
-// jiffy is the kernel's tick in nanoseconds (HZ is 250), userTick the one that
-// user mode is told of (USER_HZ).
+// jiffy is the kernel's tick in nanoseconds (HZ is 250), userTick the tick that user mode sees
+// (USER_HZ).
 const (
 	jiffy    = 1_000_000_000 / 250
 	userTick = 1_000_000_000 / 100

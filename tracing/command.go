@@ -106,7 +106,7 @@ func (t *Tracing) create(l definition.Line, of family) error {
 	return t.register(t.newProbe(d))
 }
 
-// pattern says which probes a deletion means.
+// pattern selects the probes of a deletion.
 type pattern struct {
 	group, event string
 	anyGroup     bool

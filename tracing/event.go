@@ -10,8 +10,8 @@ import (
 // trace_probe_event).
 type probeEvent struct {
 	format *event.Format
-	// args are the first probe's; those of the others have the same names and
-	// types, and other programs.
+	// args are the first probe's; the other probes' arguments have the same names and types, and
+	// other programs.
 	args     []definition.Arg
 	isReturn bool
 	// probes is in the order in which they were made.
@@ -30,7 +30,7 @@ func (e *probeEvent) enabled() bool {
 	return false
 }
 
-// find is the event of that name, nil for none.
+// find returns the event of that name, nil if there is none.
 func (t *Tracing) find(group, name string) *probeEvent {
 	for _, e := range t.events {
 		if e.format.Group == group && e.format.Name == name {

@@ -130,8 +130,8 @@ func (f *eventFile) filterText() string {
 	return "none\n"
 }
 
-// writeFilter sets the filter; "0" clears it. After a refused filter the event
-// has none, and the file says what was wrong.
+// writeFilter sets the filter; "0" clears it. After a refused filter the event has none, and the
+// file shows the error.
 func (f *eventFile) writeFilter(s string) error {
 	if word.Trim(s) == "0" {
 		f.filter, f.filterError = nil, ""

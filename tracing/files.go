@@ -183,7 +183,7 @@ func firstWord(b []byte) (w string, n int) {
 	return w, min(n+1, len(b))
 }
 
-// blank says whether a byte stands between words: white space or NUL.
+// blank reports whether a byte separates words: white space or NUL.
 func blank(c byte) bool { return word.IsSpace(c) || c == 0 }
 
 func (a *traceArray) sizeText() string {

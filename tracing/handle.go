@@ -12,8 +12,7 @@ import (
 
 const errBadHandle = errno.EBADF
 
-// textHandle is an open file whose content is a text: as it was when its first
-// byte was read.
+// textHandle is an open file whose content is a text, made when its first byte is read.
 type textHandle struct {
 	t    *Tracing
 	n    *node

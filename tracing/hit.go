@@ -70,8 +70,8 @@ func (t *Tracing) trace(tp *probe, regs *x86.PtRegs, entry []byte, head int, w w
 	}
 }
 
-// begin runs the triggers that need no record, and says whether a record is to
-// be made (trace_trigger_soft_disabled).
+// begin runs the triggers that need no record, and reports whether a record is needed
+// (trace_trigger_soft_disabled).
 func (f *eventFile) begin(regs *x86.PtRegs, w way) bool {
 	switch {
 	case f.triggers.Conditional():
@@ -189,8 +189,8 @@ func (t *Tracing) preemptCount() (uint64, bool) {
 	return t.preempt.Read(t.word[:]), true
 }
 
-// context are the flags that the guest's own state brings about: what it serves, and
-// whether it is asked to give up its CPU (tracing_gen_ctx_irq_test).
+// context returns the flags of the guest's own state: the interrupt that it handles, and a
+// requested reschedule (tracing_gen_ctx_irq_test).
 func (t *Tracing) context(count uint64) (flags byte) {
 	if count&t.preempt.HardIRQ() != 0 {
 		flags |= event.FlagHardIRQ

@@ -11,7 +11,7 @@ import (
 	"kprobelab/x86"
 )
 
-// kernel answers what definitions ask.
+// kernel returns the facts about the kernel that definitions need.
 func (t *Tracing) kernel() definition.Kernel {
 	k := &ofimage.Kernel{View: t.k.View(), Profile: t.p, Loaded: t.moduleLoaded}
 	if t.o.Source != nil {

@@ -17,7 +17,7 @@ type options struct {
 	noContext  bool
 	noMarkers  bool
 	noIRQInfo  bool
-	// pauseOnTrace stops the trace while somebody has it open for reading.
+	// pauseOnTrace stops the trace while trace is open for reading.
 	pauseOnTrace bool
 	// stacktrace records a stack after every record of an event.
 	stacktrace bool
@@ -69,7 +69,8 @@ func (a *traceArray) optionNodes() []*node {
 	return list
 }
 
-// optionText is trace_options: the names, with "no" before what is off.
+// optionText returns the content of trace_options: the names, with "no" before options that are
+// off.
 func (a *traceArray) optionText() string {
 	var b strings.Builder
 	for _, o := range a.optionList() {

@@ -4,14 +4,13 @@ import (
 	"kprobelab/internal/tracing/event"
 )
 
-// ownGroup is the group of the records that no event writes: the function tracer's,
-// stacks and texts. Its events cannot be enabled, and no list names them, but whoever
-// reads trace_pipe_raw learns from their formats what the records are. trace-cmd 3.1.6
-// takes it for granted that the folder is there.
+// ownGroup is the group of the records that no event writes: the function tracer's, stacks and
+// texts. Its events cannot be enabled, and no list names them. A reader of trace_pipe_raw needs
+// their formats to parse these records, and trace-cmd 3.1.6 requires the folder.
 const ownGroup = "ftrace"
 
-// ownFormats are the formats of the records that this program writes
-// (kernel/trace/trace_entries.h; a kernel has those of its other tracers too).
+// ownFormats are the formats of the records that this program writes (kernel/trace/trace_entries.h;
+// a kernel has formats for its other tracers too).
 func (t *Tracing) ownFormats() []*event.Format {
 	ip := event.Field{Name: "ip", Type: "unsigned long", Offset: offMarkIP, Size: 8}
 	return []*event.Format{

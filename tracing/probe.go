@@ -18,7 +18,7 @@ type probe struct {
 	t     *Tracing
 	def   *definition.Definition
 	event *probeEvent
-	// kp or rp is the probe, as the kprobes package has it; neither for a uprobe.
+	// kp or rp is the probe in the kprobes package; neither for a uprobe.
 	kp *kprobes.Kprobe
 	rp *kprobes.Kretprobe
 	// planted is false while its module is not there.

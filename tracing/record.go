@@ -20,8 +20,8 @@ type Record struct {
 	Comm string
 	// Group and Event are the event's names.
 	Group, Event string
-	// Return: it is a return probe's record. Then Func is the function, and IP
-	// is where it returns to; otherwise IP is the probed address.
+	// Return: it is a return probe's record. Then Func is the function, and IP the return address;
+	// otherwise IP is the probed address.
 	Return   bool
 	Func, IP x86.Addr
 	Args     []RecordArg

@@ -12,8 +12,8 @@ import (
 	"kprobelab/x86"
 )
 
-// TestReschedFlagByRelease: which bits of a task's flags ask it to give up its CPU, and
-// what a line says of them.
+// TestReschedFlagByRelease: the bits of a task's flags that request a reschedule, and the character
+// for them in a line.
 func TestReschedFlagByRelease(t *testing.T) {
 	for name, c := range map[string]struct {
 		kernel string

@@ -51,7 +51,7 @@ func TestManyHits(t *testing.T) {
 	require.Len(t, g.lines(), int(in)+1, "one line tells where the second CPU's records begin")
 	require.Greater(t, in, uint64(size/80))
 
-	// The reader is told of all that was lost.
+	// The reader gets the number of all lost records.
 	n := uint64(0)
 	for line := range strings.Lines(g.read("trace_pipe")) {
 		if strings.HasPrefix(line, "CPU:") {

@@ -14,8 +14,7 @@ import (
 // maxComm is the length in bytes of a task's name without its NUL.
 const maxComm = x86.TaskCommLen - 1
 
-// defaultTask names tasks. It keeps the names that it made, for it is asked at
-// every hit.
+// defaultTask names tasks. It keeps the names that it made, because it is called at every hit.
 func defaultTask() func(int) (int, string) {
 	names := []string{"init"}
 	return func(n int) (int, string) {

@@ -35,8 +35,8 @@ func TestTraceOutputTranscript(t *testing.T) {
 	}
 }
 
-// shell runs the commands of a block, calling the module's functions where the
-// real one was told to.
+// shell runs the commands of a block, and calls the module's functions at the same commands as the
+// real one.
 func (g *guest) shell(t *testing.T, commands string) []string {
 	s := &shell{t: t, tr: g.Tracing}
 	for cmd := range strings.SplitSeq(onGuest(commands), ";") {

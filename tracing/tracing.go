@@ -46,20 +46,19 @@ type Options struct {
 	// read may take together, in bytes: DefaultMemory by default. What would
 	// take more is ENOMEM.
 	Memory int
-	// Task tells of a task by its number: its process ID, and its name of at
-	// most 15 bytes. By default the ID is one more than the number, and the
-	// name "init" for the first task, "task-N" for others. It is asked at
-	// every hit.
+	// Task returns a task's process ID, and its name of at most 15 bytes, by its number. By default
+	// the ID is one more than the number, and the name "init" for the first task, "task-N" for
+	// others. It is called at every hit.
 	Task func(n int) (pid int, comm string)
-	// NoTasks: nothing tells which task runs; a filter on its name or number is EINVAL.
+	// NoTasks: the running task is unknown; a filter on its name or number is EINVAL.
 	NoTasks bool
-	// Source has prototypes and modules; nil for none.
+	// Source has prototypes and modules; may be nil.
 	Source Source
-	// Record receives each record of an event that is written to the top trace
-	// buffer; nil for nobody. It may not use the tree.
+	// Record receives each record of an event that is written to the top trace buffer; may be nil.
+	// It may not use the tree.
 	Record func(*Record)
-	// Files tells of a file that a uprobe may be in: its size. ENOENT where it is not there, EINVAL
-	// where it is no regular file. nil for no files.
+	// Files returns the size of a file in which a uprobe may be. The error is ENOENT if there is no
+	// such file, EINVAL if it is no regular file. nil means that there are no files.
 	Files func(name string) (size int64, err error)
 	// Log receives the lines that the kernel would log, without a newline.
 	Log func(line string)

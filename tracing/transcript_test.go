@@ -101,7 +101,7 @@ func (s *shell) command(cmd string) {
 	}
 }
 
-// ask is a single definition, whose answer the transcript prints in its own way.
+// ask writes a single definition, whose result the transcript prints in its own way.
 func (s *shell) ask(text string) {
 	require.NoError(s.t, s.tr.Write("error_log", "", false))
 	if s.echo(text, "kprobe_events", false) != nil {
@@ -157,9 +157,8 @@ func normal(lines []string) string {
 	return stamp.ReplaceAllString(pointer.ReplaceAllString(strings.Join(lines, "\n"), "0xPTR"), "[TS]")
 }
 
-// TestErrorsTranscript asks what was asked of three real kernels, and compares
-// the answers to the byte. What belongs to the test module of that machine is
-// left out.
+// TestErrorsTranscript writes the definitions that three real kernels got, and compares the results
+// to the byte. Lines about the test module of that machine are left out.
 func TestErrorsTranscript(t *testing.T) {
 	for folder, kernel := range oracle.Kernels {
 		t.Run(kernel, func(t *testing.T) {

@@ -145,7 +145,7 @@ func (t *Tracing) OpenFile(name string, flag int) (Handle, error) {
 	return &textHandle{t: t, n: n, flag: flag}, nil
 }
 
-// wants reports whether a flag asks for reading (O_RDONLY) or for writing.
+// wants reports whether an open flag includes reading (O_RDONLY) or writing.
 func wants(flag, how int) bool {
 	access := flag & (os.O_RDONLY | os.O_WRONLY | os.O_RDWR)
 	return access == os.O_RDWR || access == how

@@ -10,8 +10,8 @@ import (
 	"kprobelab/internal/tracing/definition"
 )
 
-// family says which kind of probes a file of definitions is about: kprobes, uprobes, or with both
-// all of them (dynamic_events).
+// family selects the kinds of probes of a file of definitions: kprobes, uprobes, or both
+// (dynamic_events).
 type family struct{ kernel, user bool }
 
 var (

@@ -26,7 +26,7 @@ type Place struct {
 	Kinds uint32
 }
 
-// DefaultLen is the length of data where none is said (perf: HW_BREAKPOINT_LEN_4); that of an
+// DefaultLen is the default length of data (perf: HW_BREAKPOINT_LEN_4); the length of an
 // instruction is 8, sizeof(long).
 const DefaultLen = 4
 

@@ -22,7 +22,7 @@ type Hit struct {
 	Now       uint64
 }
 
-// Handler receives hits. What it makes of regs is what the CPU goes on with; h and regs are
+// Handler receives hits. The CPU continues with regs as the handler leaves them; h and regs are
 // valid during the call. Guest code that it calls hits nothing.
 type Handler func(w *Watchpoint, h *Hit, regs *x86.PtRegs)
 
@@ -45,9 +45,9 @@ const Any = -1
 
 // Set is the watchpoints of a machine.
 type Set struct {
-	// Registers, if it is set, are the debug registers that a watchpoint takes when it is added: one
-	// on each CPU, or those of its task or CPU. One that the kernel would refuse is refused with a
-	// *registers.Refusal. Nil: there are as many watchpoints as one likes.
+	// Registers, if it is set, are the debug registers that a watchpoint takes when it is added:
+	// one on each CPU, or on its task's or its own CPU. A watchpoint that the kernel would refuse
+	// is refused with a *registers.Refusal. Nil: the number of watchpoints has no such limit.
 	Registers *registers.Set
 
 	m     *machine.Machine
@@ -61,7 +61,7 @@ func NewSet(m *machine.Machine) *Set {
 	return &Set{m: m, taken: map[*Watchpoint][]*registers.Event{}}
 }
 
-// Check says what is wrong with a length or with accesses.
+// Check returns the error in a length or in accesses.
 func Check(length, kinds uint32) error {
 	switch {
 	case length == 0 || length > machine.MaxWatch || length&(length-1) != 0:

@@ -10,7 +10,7 @@ var types = []struct{ kind, as uint32 }{
 	{machine.WatchRead, registers.Read}, {machine.WatchWrite, registers.Write}, {machine.WatchExec, registers.Execute},
 }
 
-// Attr is the watchpoint as the kernel is asked for it.
+// Attr returns the kernel's request for the watchpoint.
 func (w *Watchpoint) Attr() registers.Attr {
 	a := registers.Attr{Addr: w.Addr, Len: uint64(w.Len)}
 	for _, t := range types {

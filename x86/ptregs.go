@@ -33,7 +33,7 @@ func (r *PtRegs) Arg(n int) uint64 {
 const (
 	KernelCS = 0x10
 	KernelDS = 0x18
-	// UserCS and UserDS are those of a 64-bit program.
+	// UserCS and UserDS are the selectors of a 64-bit program.
 	UserCS = 0x33
 	UserDS = 0x2b
 )

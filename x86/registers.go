@@ -59,7 +59,7 @@ func (r *PtRegs) Words() *[PtRegsSize / 8]uint64 {
 // At is the register at a byte offset of struct pt_regs.
 func (r *PtRegs) At(off int) uint64 { return r.Words()[off/8] }
 
-// Named is the register of that name; nil for none.
+// Named returns the register of that name; nil if there is none.
 func (r *PtRegs) Named(name string) *uint64 {
 	off, ok := RegOffset(name)
 	if !ok {

@@ -58,7 +58,7 @@ func TestArg(t *testing.T) {
 	require.Panics(t, func() { r.Arg(-1) })
 }
 
-// A register has one place, by whichever name or number it is asked for.
+// A register has one place, by every name and number.
 func TestRegistersByNameAndNumber(t *testing.T) {
 	var r PtRegs
 	typ := reflect.TypeOf(r)

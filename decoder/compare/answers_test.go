@@ -16,9 +16,9 @@ import (
 	"kprobelab/decoder"
 )
 
-// answers is a decoder that answers what another one once answered: a file of
-// testdata/answers, in the line protocol, with the question before each answer.
-// go test ./decoder/compare -run TestAnswers -update asks the decoders again.
+// answers is a decoder that repeats another one's recorded answers: a file of testdata/answers, in
+// the line protocol, with the question before each answer. go test ./decoder/compare -run
+// TestAnswers -update records the decoders' answers anew.
 type answers struct {
 	name      string
 	questions [][]byte
@@ -63,7 +63,7 @@ func readAnswers(t *testing.T, name, file string) *answers {
 	return a
 }
 
-// writeAnswers asks a decoder, and writes the file.
+// writeAnswers records a decoder's answers in the file.
 func writeAnswers(t *testing.T, file string, d Decoder, questions [][]byte) {
 	t.Helper()
 	list := make([]Answer, len(questions))
@@ -126,9 +126,9 @@ func recordedQuestions() [][]byte {
 	return list
 }
 
-// TestAnswers: where LLVM, iced and Zydis differ from us in length, class, target,
-// mnemonic or operands, the difference has a cause. Their answers are recorded, so that
-// none of them has to be here; make decoder-opponents asks them.
+// TestAnswers: where LLVM, iced and Zydis differ from us in length, class, target, mnemonic or
+// operands, the difference has a cause. Their answers are recorded, so that none of them has to be
+// installed; make decoder-opponents compares the decoders themselves.
 func TestAnswers(t *testing.T) {
 	for _, name := range withText {
 		t.Run(name, func(t *testing.T) {

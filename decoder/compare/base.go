@@ -7,7 +7,7 @@ import (
 	"kprobelab/decoder"
 )
 
-// Verdict says what a change between two versions of a decoder is.
+// Verdict classifies a change between two versions of a decoder.
 type Verdict string
 
 // The verdicts.
@@ -69,8 +69,8 @@ func whatChanged(old, new Answer) string {
 	return ""
 }
 
-// judge says what a change is. A thing that an answer does not say is no fault of it,
-// unless the other answer says it right.
+// judge classifies a change. A fact that an answer leaves out is no fault of it, unless the other
+// answer has it right.
 func judge(ours, old, new Answer) Verdict {
 	was, is := faults(ours, old), faults(ours, new)
 	switch {
@@ -192,7 +192,7 @@ func (v *Versions) Shrink(c *Change) error {
 	return failed
 }
 
-// ask puts a batch to both versions.
+// ask gives a batch to both versions.
 func (v *Versions) ask(b *questions) error {
 	w := b.windows[:b.n]
 	Ours(w, b.ours[:b.n])
@@ -211,18 +211,17 @@ func (v *Versions) ask(b *questions) error {
 	return nil
 }
 
-// Fuzz asks both versions about count generated encodings, and returns what they
-// covered.
+// Fuzz compares both versions on count generated encodings, and returns their coverage.
 func (v *Versions) Fuzz(seed uint64, count int, progress func(done, total int64)) (*Coverage, error) {
 	return fuzz(seed, count, v.ask, progress)
 }
 
-// FuzzEnumerated asks both versions about the strings that Enumerate visits.
+// FuzzEnumerated compares both versions on the strings that Enumerate visits.
 func (v *Versions) FuzzEnumerated(progress func(done, total int64)) (*Coverage, error) {
 	return enumerated(v.ask, progress)
 }
 
-// Walk asks both versions about code that stands at addr, as the function Walk does.
+// Walk compares both versions on code at addr, as the function Walk does.
 func (v *Versions) Walk(code []byte, addr uint64, seen map[string]bool, progress func(done, total int64)) error {
 	_, err := walk(code, addr, seen, v.ask, progress)
 	return err

@@ -94,9 +94,8 @@ var causes = []cause{
 // processor does.
 var checkLess = []string{"objdump", "llvm", "capstone", "x86asm", "iced", "zydis"}
 
-// Cause names the known cause of a difference between our answer and that of a
-// decoder, "" where there is none. k is the version that the decoder is, nil for
-// one that is not known.
+// Cause names the known cause of a difference between our answer and a decoder's, "" if there is
+// none. k is the decoder's version, nil if it is unknown.
 func Cause(k *Known, q []byte, ours, theirs Answer) string {
 	list := causes
 	switch whatDiffers(ours, theirs) {

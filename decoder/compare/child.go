@@ -60,8 +60,8 @@ func (l *lastLine) Write(b []byte) (int, error) {
 // Name is the name it was started under.
 func (c *Child) Name() string { return c.name }
 
-// Close ends the process by ending its input. The error says that it has
-// written more than it was asked: its answers were those of other questions.
+// Close ends the process by ending its input. The error reports a process that wrote more lines
+// than it had questions: then its answers belong to other questions.
 func (c *Child) Close() error {
 	c.in.Close()
 	timer := time.AfterFunc(patience, func() { _ = c.cmd.Process.Kill() })
@@ -123,7 +123,7 @@ func (c *Child) Ask(questions [][]byte, answers []Answer) error {
 	return c.quiet()
 }
 
-// quiet says that a child has written more than it was asked.
+// quiet returns an error if a child has written more lines than it had questions.
 func (c *Child) quiet() error {
 	if c.out.Buffered() == 0 {
 		return nil

@@ -54,7 +54,7 @@ type Tally struct {
 	// Refused counts what it refuses and we accept, Accepted the opposite. Both
 	// counts the questions that both refuse.
 	Refused, Accepted, Both int
-	// Known is the version that it is, nil for none that is known.
+	// Known is the decoder's version, nil if it is unknown.
 	Known *Known
 }
 

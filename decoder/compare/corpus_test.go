@@ -65,7 +65,7 @@ func corpusNames(t testing.TB) (names []string) {
 	return names
 }
 
-// TestCorpus: our two views say what the corpus says.
+// TestCorpus: our two views agree with the corpus.
 func TestCorpus(t *testing.T) {
 	if *update {
 		writeCorpus(t)
@@ -131,8 +131,8 @@ func mustOpen(t testing.TB, name string) Decoder {
 	return d
 }
 
-// verdict is a cell of the corpus: "=" agrees, "?" was not asked, else what
-// differs or the cause.
+// verdict returns a cell of the corpus: "=" for an equal answer, "?" without an answer, else the
+// difference or its cause.
 func verdict(name string, q []byte, ours, theirs Answer) string {
 	what := whatDiffers(ours, theirs)
 	if what == "" {

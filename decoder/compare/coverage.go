@@ -8,7 +8,7 @@ import (
 	"kprobelab/decoder"
 )
 
-// Coverage says which rows of opcodes/ came up among questions. Rows of one opcode and
+// Coverage counts the rows of opcodes/ that came up among questions. Rows of one opcode and
 // mnemonic count as one, and so may overlap.
 type Coverage struct {
 	seen map[formOf]operandSeen

@@ -2,8 +2,8 @@
 // x86asm, and others that run as child processes, over real code and over
 // generated encodings.
 //
-// It must not know how any of them decodes, nor files' formats: it gets bytes,
-// and asks each decoder the same questions.
+// It must not know how any of them decodes, nor files' formats: it gets bytes, and gives each
+// decoder the same questions.
 package compare
 
 import (
@@ -26,7 +26,7 @@ type Answer struct {
 	Text string
 }
 
-// String is the answer as the line protocol has it.
+// String returns the answer in the form of the line protocol.
 func (a Answer) String() string { return string(a.append(nil)) }
 
 func (a Answer) append(b []byte) []byte {
@@ -93,7 +93,7 @@ func (f function) Ask(questions [][]byte, answers []Answer) error {
 	return nil
 }
 
-// Ours asks the decoder package for the processor's view.
+// Ours fills in the processor's view of package decoder.
 func Ours(questions [][]byte, answers []Answer) {
 	for n, q := range questions {
 		answers[n] = Answer{}

@@ -69,7 +69,7 @@ func startFault(t *testing.T, program, fault string) Decoder {
 	return c
 }
 
-// askedOfFaults is so many that all forms are among them.
+// askedOfFaults returns a number of questions that covers all forms.
 func askedOfFaults() int { return 2*len(allForms()) + 5000 }
 
 // TestInjectedFaults: each of twenty faults in x86asm's table is named as worse, by its

@@ -51,9 +51,9 @@ var (
 	ErrNone = errors.New("there is no other decoder on this machine")
 )
 
-// OpenAll starts the decoders of these names and command lines, each once. Without any of both they are the first
-// three of Names that are here; the error is ErrNone where none is. An ErrName is of a name that cannot be opened
-// anywhere.
+// OpenAll starts the decoders of these names and command lines, each once. Without names and
+// command lines it starts the first three of Names that are installed; the error is ErrNone if none
+// is. An ErrName is for a name that cannot be opened on any system.
 func OpenAll(names, commands []string, text bool) (list []Decoder, err error) {
 	defer func() {
 		if err != nil {

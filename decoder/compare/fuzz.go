@@ -16,9 +16,9 @@ var allForms = sync.OnceValue(func() (list [][]byte) {
 	return list
 })
 
-// Questions makes generated encodings: every other one is a form of a row, in an order
-// that the seed shuffles, until each was made once; the rest is what a Generator makes,
-// and forms with a few bytes changed.
+// Questions makes generated encodings: every other one is a form of a row, in an order that the
+// seed shuffles, until each was made once. The others come from a Generator, or are forms with a
+// few bytes changed.
 type Questions struct {
 	g     *Generator
 	r     *rand.Rand
@@ -73,8 +73,8 @@ func (q *Questions) mutate(w []byte) {
 	copy(w, b)
 }
 
-// Fuzz asks the decoders and us about count generated encodings, and returns what they
-// covered. progress, unless it is nil, is told how many are done.
+// Fuzz compares the decoders with ours on count generated encodings, and returns their coverage.
+// progress, unless it is nil, is called with the number of finished ones.
 func Fuzz(others []Decoder, seed uint64, count int, c *Comparison, progress func(done, total int64)) (*Coverage, error) {
 	if err := c.recognize(others); err != nil {
 		return &Coverage{}, err
@@ -101,7 +101,7 @@ func fuzz(seed uint64, count int, ask func(b *questions) error, progress func(do
 	return cover, nil
 }
 
-// FuzzEnumerated asks the decoders and us about the strings that Enumerate visits.
+// FuzzEnumerated compares the decoders with ours on the strings that Enumerate visits.
 func FuzzEnumerated(others []Decoder, c *Comparison, progress func(done, total int64)) (*Coverage, error) {
 	if err := c.recognize(others); err != nil {
 		return &Coverage{}, err

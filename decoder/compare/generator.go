@@ -5,10 +5,9 @@ import (
 	"math/rand/v2"
 )
 
-// Generator makes x86-64 instruction encodings to ask decoders about: directed
-// by opcode map, prefixes and operand forms, so that every opcode of every map
-// comes up with every mandatory prefix, W, L and operand form after a few
-// million, where random bytes would mostly be additions. It makes the same
+// Generator makes x86-64 instruction encodings as questions. It chooses by opcode map, prefixes and
+// operand forms, so that every opcode of every map comes up with every mandatory prefix, W, L and
+// operand form after a few million, where random bytes would mostly be additions. It makes the same
 // windows of MaxInsnSize bytes for the same seed.
 type Generator struct {
 	r    rand.PCG
@@ -112,7 +111,7 @@ func escape38(g *Generator, b []byte) []byte  { return g.escapes(b, 0x0F, 0x38) 
 func escape3A(g *Generator, b []byte) []byte  { return g.escapes(b, 0x0F, 0x3A) }
 func threeDNow(g *Generator, b []byte) []byte { return g.escapes(b, 0x0F, 0x0F) }
 
-// vvvv is mostly 1111, which most instructions ask for.
+// vvvv is mostly 1111, which most instructions require.
 func (g *Generator) vvvv() byte {
 	if g.oneIn(1) {
 		return 0x78

@@ -8,15 +8,14 @@ import (
 	"kprobelab/profile"
 )
 
-// Kernel is the kernel's own decoder of a release as a Decoder. Its classes are what
-// kprobes takes an instruction for by its opcode bytes.
+// Kernel is the kernel's own decoder of a release as a Decoder. Its classes are those that kprobes
+// derives from the opcode bytes.
 type Kernel struct {
 	release string
 	d       profile.Decoder
 }
 
-// NewKernel makes the decoder of a release, such as 6.12; its rules are those of
-// profile.Named.
+// NewKernel makes the decoder of a release, such as 6.12, with the rules of profile.Named.
 func NewKernel(release string) (*Kernel, error) {
 	c, ok := profile.Named(release)
 	if !ok {

@@ -100,8 +100,7 @@ const strangersAt = 3
 // said of it.
 var ErrUnsteady = errors.New("its answers are of no use")
 
-// Recognize asks a decoder the fixed questions, and returns the version that it is, nil
-// for one that is not known.
+// Recognize gives a decoder the fixed questions, and returns its version, nil if that is unknown.
 func Recognize(d Decoder) (*Known, error) {
 	if k, ok := d.(*Kernel); ok {
 		return &Known{Name: "kernel", Version: k.release}, nil

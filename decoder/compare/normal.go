@@ -76,8 +76,8 @@ func cutFlags(text string) (rest, flags string) {
 	return before + after, "{" + strings.ReplaceAll(flags, " ", "") + "}"
 }
 
-// cutRounding takes {rn-sae} or {sae} out of the operands: some have it as one of them,
-// some after one.
+// cutRounding takes {rn-sae} or {sae} out of the operands: in some texts it is an operand, in some
+// it follows one.
 func cutRounding(list []string) (rest []string, rounding string) {
 	for _, o := range list {
 		for _, r := range []string{"{rn-sae}", "{rd-sae}", "{ru-sae}", "{rz-sae}", "{sae}"} {

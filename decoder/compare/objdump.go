@@ -13,10 +13,10 @@ import (
 	"kprobelab/decoder"
 )
 
-// Objdump asks GNU objdump, a listing of all questions at a time: it has no
-// way to decode one instruction. Questions follow one another, each cut to our
-// decoder's length. Where objdump takes another length, the listing has no line
-// for the next question, which is then asked again with nops around it.
+// Objdump runs GNU objdump on a listing of all questions at a time: objdump cannot decode one
+// instruction alone. Questions follow one another, each cut to our decoder's length. If objdump
+// takes another length, the listing has no line for the next question. That question is then
+// repeated with nops around it.
 type Objdump struct {
 	Program string
 	// Text: answers have the instruction's text.

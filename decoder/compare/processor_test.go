@@ -15,7 +15,7 @@ type makers struct {
 	differ [][]byte
 }
 
-// ask compares a batch: asAMD and asIntel are what iced says.
+// ask compares a batch; asAMD and asIntel are iced's answers.
 func (m *makers) ask(t *testing.T, questions [][]byte, asAMD, asIntel []Answer) {
 	for n, w := range questions {
 		ours, err := m.processor.Decode(w)
@@ -39,9 +39,10 @@ const (
 	intelFile = "iced-1.21.0-intel"
 )
 
-// TestAMDIsIceds: where iced reads bytes differently as Intel's processors and AMD's, so
-// does Processor, with the same lengths and targets. What iced leaves out of AMD is known:
-// sysenter and sysexit. The answers are recorded; with iced here, others are asked, too.
+// TestAMDIsIceds: where iced reads bytes differently for Intel's processors and AMD's, so does
+// Processor, with the same lengths and targets. The instructions that iced leaves out of AMD are
+// known: sysenter and sysexit. The answers are recorded; if iced is installed, others are compared
+// too.
 func TestAMDIsIceds(t *testing.T) {
 	m := &makers{processor: decoder.Processor{AMD: true, NoMPX: true}}
 	if amd := openIcedAMD(t); amd != nil {
@@ -57,7 +58,7 @@ func TestAMDIsIceds(t *testing.T) {
 	t.Logf("%d recorded answers, at %d of which iced reads AMD's and Intel's processors differently", len(amd.questions), len(recorded.differ))
 }
 
-// askMakers asks iced, and with -update records what it says.
+// askMakers compares with iced, and with -update records iced's answers.
 func askMakers(t *testing.T, m *makers, amd Decoder) {
 	intel := mustOpen(t, "iced")
 	count := 400_000

@@ -10,7 +10,7 @@ import (
 	"kprobelab/decoder"
 )
 
-// ReportOptions say how a report is written. The zero value is plain text.
+// ReportOptions select the form of a report. The zero value is plain text.
 type ReportOptions struct {
 	// Bold marks a name; nil leaves it as it is.
 	Bold func(string) string

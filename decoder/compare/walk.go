@@ -12,7 +12,7 @@ func Walk(others []Decoder, code []byte, addr uint64, c *Comparison, seen map[st
 	if err := c.recognize(others); err != nil {
 		return err
 	}
-	// ask counts what it asks; here, each place of the code counts.
+	// ask counts its questions; here, each place of the code counts.
 	instructions, accepted := c.Instructions, c.Accepted
 	n, err := walk(code, addr, seen, func(b *questions) error { return b.ask(others, c) }, progress)
 	c.Instructions, c.Accepted = instructions+n.places, accepted+n.instructions
@@ -70,7 +70,7 @@ func newBatch(n int) *questions {
 	return b
 }
 
-// ask puts the batch to us and to the others.
+// ask gives the batch to our decoder and to the others.
 func (b *questions) ask(others []Decoder, c *Comparison) error {
 	w, ours := b.windows[:b.n], b.ours[:b.n]
 	Ours(w, ours)

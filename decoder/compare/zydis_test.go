@@ -18,9 +18,8 @@ const (
 	digestCount = 250_000
 )
 
-// TestDirectedEncodings: length, class and target of five million directed
-// encodings are as they were when Zydis agreed with each of them. It needs no
-// Zydis; TestAgainstZydis asks it.
+// TestDirectedEncodings: length, class and target of five million directed encodings are as they
+// were when Zydis agreed with each of them. It needs no Zydis; TestAgainstZydis runs Zydis.
 func TestDirectedEncodings(t *testing.T) {
 	seeds := digestSeeds
 	if testing.Short() {
@@ -69,10 +68,9 @@ func digest(t *testing.T, seed uint64) uint32 {
 	return sum.Sum32()
 }
 
-// TestAgainstZydis asks Zydis about directed encodings: two million, a hundred
-// million with KPROBELAB_SOAK=1. Length, validity, class and target are the
-// same but for the documented causes. Where Zydis is not here, its recorded answers are
-// compared (TestAnswers).
+// TestAgainstZydis compares with Zydis on directed encodings: two million, a hundred million with
+// KPROBELAB_SOAK=1. Length, validity, class and target are the same except for the documented
+// causes. If Zydis is not installed, its recorded answers are compared (TestAnswers).
 func TestAgainstZydis(t *testing.T) {
 	if _, err := Open("zydis", false); err != nil {
 		compareAnswers(t, "zydis")

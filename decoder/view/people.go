@@ -101,7 +101,7 @@ func (v *View) facts(i *decoder.Inst) []string {
 	return list
 }
 
-// kernelView says what the kernel's decoder makes of the same bytes.
+// kernelView prints the reading of the same bytes by the kernel's decoder.
 func (v *View) kernelView(i *decoder.Inst, err error, k *decoder.Kernel, kerr error) {
 	if kerr != nil {
 		fmt.Fprintf(v.w, "  kernel: %v\n", kerr)

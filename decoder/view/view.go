@@ -22,7 +22,7 @@ type View struct {
 	// Style colours the text for a person; JSON writes objects instead.
 	Style colour.Style
 	JSON  bool
-	// Kernel is the decoder of the kernel's view, Processor is of the processor's.
+	// Kernel selects the decoder of the kernel's view, Processor the processor of the other view.
 	Kernel    *profile.Decoder
 	Processor decoder.Processor
 	// At is the address of the next instruction.
@@ -40,8 +40,9 @@ func New(w io.Writer, v View) *View {
 // Flush writes what is kept back.
 func (v *View) Flush() error { return v.w.Flush() }
 
-// Lines shows one instruction a line of hex, each at the same address. A line that is none is an answer, too: the
-// count says how many there were. The error is decoder.ErrLine for a line that is too long.
+// Lines shows one instruction a line of hex, each at the same address. A line that is no
+// instruction is an answer, too; bad counts such lines. The error is decoder.ErrLine for a line
+// that is too long.
 func (v *View) Lines(r io.Reader) (bad decoder.Lines, err error) {
 	if v.JSON {
 		return v.Processor.JSONLines(r, flusher{v.w}, v.At, v.Kernel)

@@ -121,7 +121,7 @@ var after = []check{
 func (a *asked) kernels() bool {
 	n := a.Len
 	if a.Type == Execute {
-		n = 1 // as the register has it
+		n = 1 // as in the register
 	}
 	end := a.s.Kernel.userEnd()
 	return a.Addr >= end || a.Addr.Add(int64(n)-1) >= end
@@ -130,7 +130,7 @@ func (a *asked) kernels() bool {
 // inOrder are all checks, in the kernel's order.
 var inOrder = slices.Concat(before, slots, parse, after)
 
-// refusals are of the checks that refuse, one after the other.
+// refusals are the refusals of the checks, one after the other.
 func (a *asked) refusals(list []check) iter.Seq[*Refusal] {
 	return func(yield func(*Refusal) bool) {
 		for i := range list {

@@ -17,9 +17,9 @@ func New(k Kernel) *Set {
 
 // Asker is the task that calls perf_event_open.
 type Asker struct {
-	// Privileged is whether it has CAP_SYS_ADMIN.
+	// Privileged is true with CAP_SYS_ADMIN.
 	Privileged bool
-	// Others is whether a task is another user's; nil: none is.
+	// Others reports whether a task belongs to another user; nil: none does.
 	Others func(task int) bool
 }
 

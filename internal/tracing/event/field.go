@@ -6,7 +6,7 @@ import (
 	"kprobelab/profile"
 )
 
-// Kind says how a field's bytes are to be read.
+// Kind is the format of a field's bytes.
 type Kind int
 
 // The kinds.
@@ -15,7 +15,7 @@ const (
 	KindPlain Kind = iota
 	// KindArray is Len numbers, of Size/Len bytes each.
 	KindArray
-	// KindString is a __data_loc: 4 bytes that say where the text is.
+	// KindString is a __data_loc: 4 bytes with the offset and length of the text.
 	KindString
 	// KindStringArray is Len __data_locs.
 	KindStringArray

@@ -1,7 +1,7 @@
 package event
 
-// Filters holds the features that a release's filter language has beyond that of 4.4, and
-// the facts about the kernel that a filter needs. profile.Tracing has the releases.
+// Filters holds the features of a release's filter language that 4.4 does not have, and the facts
+// about the kernel that a filter needs. profile.Tracing has the releases.
 type Filters struct {
 	// RefuseOpenEnd refuses a filter that ends in an operator.
 	RefuseOpenEnd bool
@@ -11,7 +11,7 @@ type Filters struct {
 	CPUSets bool
 	// Stack: stacktrace is a field, which no value equals.
 	Stack bool
-	// NoTasks: nothing tells which task runs, so that comm and common_pid cannot be compared.
+	// NoTasks: the running task is unknown, so comm and common_pid cannot be compared.
 	NoTasks bool
 	// CPUs is the number of possible CPUs.
 	CPUs int

@@ -18,7 +18,7 @@ type Format struct {
 	// BareArrays leaves the number of elements out of an array's declaration:
 	// "u8 name[]" (6.1 and later; before, "u8 name[4]").
 	BareArrays bool
-	// Filters says what a filter of the records may be; nil for the language of 4.4.
+	// Filters describes the filter language for the records; nil for the language of 4.4.
 	Filters *Filters
 }
 
@@ -62,8 +62,7 @@ func (f *Format) line(b *strings.Builder, d *Field) {
 	fmt.Fprintf(b, "\tfield:%s;\toffset:%d;\tsize:%d;\tsigned:%d;\n", f.declare(d), d.Offset, d.Size, signed)
 }
 
-// declare puts an array's bounds after the name; those of a __data_loc stay
-// with the type.
+// declare puts an array's bounds after the name; the bounds of a __data_loc stay with the type.
 func (f *Format) declare(d *Field) string {
 	base, bounds, array := strings.Cut(d.Type, "[")
 	if !array || strings.HasPrefix(d.Type, "__data_loc") {

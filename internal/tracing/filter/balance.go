@@ -5,8 +5,8 @@ import (
 	"kprobelab/internal/tracing/word"
 )
 
-// balance is the first look at the text: parentheses and quotes
-// (calc_stack). It says how many terms there seem to be.
+// balance is the first pass over the text: it checks parentheses and quotes (calc_stack), and
+// returns the apparent number of terms.
 func (p *parser) balance() (int, error) {
 	open, terms, quoteAt := 1, 0, 0
 	var quote byte

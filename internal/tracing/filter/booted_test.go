@@ -13,7 +13,7 @@ import (
 	"kprobelab/internal/tracing/event"
 )
 
-// asked are the two events that the booted kernels in testdata were asked about.
+// asked returns the two events whose filters testdata has from booted kernels.
 func asked(rules *event.Filters) map[string]*event.Format {
 	return map[string]*event.Format{
 		"e": {Common: event.Common(), Filters: rules, Fields: []event.Field{
@@ -33,7 +33,7 @@ func asked(rules *event.Filters) map[string]*event.Format {
 	}
 }
 
-// Functions of the kernel that answers are asked about.
+// Functions of the kernel in these filters.
 const (
 	readFrom, readTo = 0x1000, 0x1030
 	textFrom         = 0xffffffff81000000
@@ -54,8 +54,8 @@ func newer() *event.Filters {
 	}
 }
 
-// TestBootedKernelsFilters: the errno, the message and its place are those of booted
-// kernels, for each text that they were asked about.
+// TestBootedKernelsFilters: the errno, the message and its place equal the booted kernels', for
+// each recorded text.
 func TestBootedKernelsFilters(t *testing.T) {
 	strict := newer()
 	strict.RefuseOpenEnd = true

@@ -12,8 +12,8 @@ import (
 // cpusWord begins a list of CPUs as a value: CPUS{0,2-3} (6.6 and later).
 const cpusWord = "CPUS"
 
-// cpusValue reads CPUS{LIST}. A list of one CPU is that CPU's number, and & then asks
-// whether they are equal.
+// cpusValue reads CPUS{LIST}. A list of one CPU is that CPU's number, and & then tests for
+// equality.
 func (p *parser) cpusValue(o operand, op string) (node, error) {
 	if o.text() || o.kind == kindStack || op != "==" && op != "!=" && op != "&" {
 		return nil, p.fail(errno.EINVAL, msgIllegalFieldOp, p.i+1)

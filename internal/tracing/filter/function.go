@@ -57,7 +57,7 @@ func (p *parser) address() (uint64, error) {
 	return 0, p.fail(errno.EINVAL, msgNoFunction, p.i+1)
 }
 
-// functionPredicate asks whether an address lies in a function.
+// functionPredicate tests whether an address lies in a function.
 type functionPredicate struct {
 	operand
 	from, to uint64

@@ -53,8 +53,8 @@ func parseGlob(text string) matcher {
 	return m
 }
 
-// match compares with a text that lies in space: it ends at the first NUL or
-// at the end. size is how long the kernel takes it to be, 0 for unknown.
+// match compares with a text in space: it ends at the first NUL or at the end. size is the length
+// that the kernel assumes, 0 for unknown.
 func (m *matcher) match(space []byte, size int) bool {
 	text := space
 	if i := bytes.IndexByte(space, 0); i >= 0 {

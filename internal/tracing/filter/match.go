@@ -38,8 +38,8 @@ func Compile(text string, fields *event.Format) (*Filter, error) {
 // String is the filter's text as it was written.
 func (f *Filter) String() string { return f.text }
 
-// Match says whether the record passes. It allocates nothing. A nil filter
-// passes everything; a record that is too short for the fields does not pass.
+// Match reports whether the record passes. It allocates nothing. A nil filter passes everything; a
+// record that is too short for the fields does not pass.
 func (f *Filter) Match(rec []byte, c Current) bool {
 	return f == nil || len(rec) >= f.need && f.node.match(rec, c)
 }

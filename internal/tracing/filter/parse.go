@@ -217,8 +217,7 @@ func (p *parser) skip(word string) bool {
 	return there
 }
 
-// field finds a field: the event's own, then those of the moment, then the
-// common ones.
+// field finds a field: an own field of the event, then a field of the moment, then a common field.
 func (p *parser) field(name string) (operand, bool) {
 	for i := range p.fields.Fields {
 		if f := &p.fields.Fields[i]; f.Name == name {

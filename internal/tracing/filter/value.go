@@ -31,7 +31,7 @@ type operand struct {
 	signed        bool
 }
 
-// text says whether it is compared with strings.
+// text reports whether it is compared with strings.
 func (o *operand) text() bool { return o.kind == kindText || o.kind == kindComm }
 
 // recordField is a record's field as an operand. By its declared type

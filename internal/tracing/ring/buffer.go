@@ -30,9 +30,8 @@ func New(cpus, size int) *Buffer {
 // CPUs is the number of CPUs.
 func (b *Buffer) CPUs() int { return len(b.cpus) }
 
-// SetOverwrite says what happens to a record when its CPU's buffer is full:
-// the oldest page goes (true, the default), or the record is dropped and
-// counted as a dropped event.
+// SetOverwrite selects what a full buffer of a CPU drops: the oldest page (true, the default), or
+// the new record, which then counts as a dropped event.
 func (b *Buffer) SetOverwrite(on bool) { b.noOverwrite.Store(!on) }
 
 // Overwrite reads what SetOverwrite set.

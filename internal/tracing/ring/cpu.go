@@ -29,8 +29,8 @@ type content struct {
 
 	written, overrun, dropped, read uint64
 	bytes, readBytes                int64
-	// lost are the overwritten records that no reader has been told of;
-	// seenOverrun is overrun at the last turn of a page.
+	// lost is the number of overwritten records that no reader has been told about; seenOverrun is
+	// overrun at the last turn of a page.
 	lost, seenOverrun uint64
 	// generation changes whenever an iterator has to find its page anew.
 	generation uint64
@@ -116,8 +116,8 @@ func (c *cpu) write(now uint64, data []byte, overwrite bool) bool {
 	return true
 }
 
-// since is the time since the last record, 0 where the clock went back: the
-// page format cannot tell of that.
+// since is the time since the last record, 0 if the clock went back: the page format cannot express
+// that.
 func (c *cpu) since(now uint64) uint64 {
 	if now < c.writeStamp {
 		return 0

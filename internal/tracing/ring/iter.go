@@ -70,7 +70,7 @@ func (it *Iterator) Next(buf []byte) (Record, bool) {
 	}
 }
 
-// look finds a cursor's next record under the CPU's lock, and lets do have it.
+// look finds a cursor's next record under the CPU's lock, and calls do with it.
 func (it *Iterator) look(k *cursor, do func(event)) (uint64, bool) {
 	c := it.b.cpus[k.cpu]
 	c.mu.Lock()
@@ -107,7 +107,7 @@ func (c *cpu) find(k *cursor) (event, bool) {
 	}
 }
 
-// onPage says whether the cursor stands before an unread event of its page.
+// onPage reports whether the cursor is before an unread event of its page.
 func (c *cpu) onPage(k *cursor) bool {
 	p := k.page
 	return p != nil && k.generation == c.generation && p.first == k.first &&

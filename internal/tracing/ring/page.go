@@ -69,8 +69,8 @@ func (p *page) clear(first uint64) {
 }
 
 // eventLen is the length of a record's event: header, rounded up to words
-// (rb_calculate_event_length). 12 becomes 16, because a discarded event of 12
-// bytes could not be told apart as a time extension and a padding.
+// (rb_calculate_event_length). 12 becomes 16, because a discarded event of 12 bytes would look like
+// a time extension and a padding.
 func eventLen(n int) int {
 	n = max(n, 1)
 	if n > maxSmall {

@@ -13,8 +13,7 @@
 //
 // The hist commands fail with EINVAL, as in a kernel that is built without them.
 //
-// Quirks of the kernel that are kept: traceon and traceoff are of one type, so
-// that an event has one of them at most, and removing either removes the
-// other; so are enable_event and disable_event with the same target. Removing
-// what is not there succeeds.
+// Quirks of the kernel that are kept: traceon and traceoff are of one type, so an event has at most
+// one of them, and removing either removes the other. The same holds for enable_event and
+// disable_event with the same target. Removing a trigger that does not exist succeeds.
 package trigger

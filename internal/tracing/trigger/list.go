@@ -112,8 +112,8 @@ func (l *List) String() string {
 	return b.String()
 }
 
-// Conditional says whether the triggers need the record: one has a filter, or
-// acts after the record is written.
+// Conditional reports whether the triggers need the record: one has a filter, or acts after the
+// record is written.
 func (l *List) Conditional() bool {
 	for _, t := range l.list {
 		if t.filter != nil || t.post() {
@@ -133,8 +133,7 @@ func (l *List) Hit(tr Tracer) {
 // Later are the kinds of triggers to run when the record is written.
 type Later uint8
 
-// Record runs the triggers that the record passes, and says which are to run
-// after it is written.
+// Record runs the triggers that the record passes, and returns those that run after it is written.
 func (l *List) Record(tr Tracer, rec []byte, c filter.Current) (post Later) {
 	if !l.Conditional() {
 		return 0

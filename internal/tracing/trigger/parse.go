@@ -26,7 +26,7 @@ type command struct {
 // commands are the commands that there are.
 var commands = map[string]struct {
 	kind kind
-	// on is whether it switches on.
+	// on is true if the command switches on.
 	on bool
 }{
 	"traceon": {kindOnOff, true}, "traceoff": {kindOnOff, false},

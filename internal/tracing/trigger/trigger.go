@@ -23,8 +23,7 @@ type Event interface {
 	Hold() error
 	// Release ends a Hold.
 	Release()
-	// SoftDisabled says whether hits write no record, SetSoftDisabled changes
-	// it.
+	// SoftDisabled reports whether hits write no record; SetSoftDisabled changes that.
 	SoftDisabled() bool
 	SetSoftDisabled(bool)
 }

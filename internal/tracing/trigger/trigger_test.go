@@ -69,8 +69,8 @@ var (
 	_ Tracer = (*fakeTracer)(nil)
 )
 
-// hit goes through the list as its doc says; recorded tells whether a record
-// would have been written.
+// hit uses the list as its doc describes; recorded reports whether a record would have been
+// written.
 func hit(l *List, tr *fakeTracer, e *fakeEvent, x byte) (recorded bool) {
 	if !l.Conditional() {
 		l.Hit(tr)
