@@ -1,27 +1,30 @@
 package run
 
 import (
-	"cmp"
 	"fmt"
+	"path"
+	"strconv"
+	"strings"
 
 	"kprobelab/internal/mailbox"
+	"kprobelab/internal/report"
 	"kprobelab/internal/session"
 	"kprobelab/internal/tracing/definition"
 	"kprobelab/kimage"
 	"kprobelab/machine"
 )
 
-// work is a plan's jobs and tasks bound to an image.
+// work is a plan's jobs and tasks bound to an image, and its events of a booted kernel's own.
 type work struct {
 	jobs  []bound
 	tasks [][]*session.Call
+	own   ownEvents
 }
 
-// bound is a call or a program, the other is nil.
+// bound is a job; call is nil of a program.
 type bound struct {
-	text    string
-	call    *session.Call
-	program *mailbox.Command
+	Job
+	call *session.Call
 }
 
 // calls are the jobs that are calls.
@@ -38,12 +41,15 @@ func (w work) calls() []*session.Call {
 func (p *Kernel) bind(img *kimage.Image) (work, error) {
 	var w work
 	for _, j := range p.Jobs {
-		b := bound{text: j.Text}
+		b := bound{Job: j}
 		var err error
-		if j.Program {
-			b.program, err = p.program(img, j.Text)
-		} else if b.call, err = session.BindCall(img, j.Text); err != nil {
-			err = fmt.Errorf("--call: %w", err)
+		switch {
+		case j.Program == nil:
+			if b.call, err = session.BindCall(img, j.Text); err != nil {
+				err = fmt.Errorf("--call: %w", err)
+			}
+		case img.Core() == nil:
+			err = needsDump(img, "a program")
 		}
 		if err != nil {
 			return w, err
@@ -63,24 +69,31 @@ func (p *Kernel) bind(img *kimage.Image) (work, error) {
 	return w, nil
 }
 
-// program is the command that executes a program on the dump of a booted kernel.
-func (p *Kernel) program(img *kimage.Image, text string) (*mailbox.Command, error) {
-	c, err := mailbox.Program(mailbox.Exec, text, p.Stdin)
-	if err == nil {
-		c.Env, c.Dir = append(c.Env, p.Env...), cmp.Or(p.Dir, "/")
-		_, err = c.Pieces()
+// check looks whether a program can be run on the dump of a booted kernel.
+func (j *Job) check() error {
+	if j.Program == nil {
+		return nil
 	}
-	if err != nil {
-		return nil, misused("--exec: %w", err)
+	p := j.Program
+	if len(p.Args) == 0 || !path.IsAbs(p.Args[0]) {
+		return misused("%s: want the absolute path of a program, such as /bin/true", j.Text)
 	}
-	if img.Core() == nil {
-		return nil, needsDump(img, "--exec")
+	for _, v := range p.Env {
+		if name, _, ok := strings.Cut(v, "="); !ok || name == "" {
+			return misused("--env %q: want NAME=VALUE", v)
+		}
 	}
-	return &c, nil
+	if p.Dir != "" && !path.IsAbs(p.Dir) {
+		return misused("--cwd %q: want an absolute path of the guest", p.Dir)
+	}
+	if _, err := (mailbox.Command{Kind: mailbox.Exec, Args: p.Args, Env: p.Env, Dir: p.Dir, Input: p.Stdin}).Pieces(); err != nil {
+		return misused("%s: %w", j.Text, err)
+	}
+	return nil
 }
 
-// check refuses what needs a booted kernel, and what a booted kernel decides by itself.
-func (p *Kernel) check(img *kimage.Image) error {
+// onImage refuses what needs a booted kernel, and what a booted kernel decides by itself.
+func (p *Kernel) onImage(img *kimage.Image, own *ownEvents) error {
 	core := img.Core()
 	switch {
 	case core == nil && p.As != "":
@@ -88,22 +101,24 @@ func (p *Kernel) check(img *kimage.Image) error {
 	case core == nil && p.Dmesg:
 		return needsDump(img, "--dmesg")
 	case core == nil:
-		return p.Uprobes.check(img)
+		return own.check(img)
 	case len(p.Tasks) > 0:
-		return misused("--task: a booted kernel has tasks of its own; --exec runs programs, --call calls")
+		return misused("--task: a booted kernel has tasks of its own; kprobelab exec runs programs, --call calls")
+	case p.CPUs != 0 && p.CPUs != len(core.CPUs()):
+		return misused("--cpus %s: the dump has %s", strconv.Itoa(p.CPUs), report.Counted(len(core.CPUs()), "CPU"))
 	}
 	return nil
 }
 
 // check refuses uprobes where there are no processes.
-func (u *Uprobes) check(img *kimage.Image) error {
-	for _, line := range u.Events {
+func (u *ownEvents) check(img *kimage.Image) error {
+	for _, line := range u.events {
 		if kind := definition.ReadLine(line).Other(); kind != "" {
 			return unusable(fmt.Errorf("%s: %s: %s are on what a booted kernel traces itself, and need its memory dump; kprobelab boot makes one", img.Name(), line, kind))
 		}
 	}
-	if u.Any() {
-		return unusable(fmt.Errorf("%s: uprobes with --call and --exec need the memory dump of a booted kernel; kprobelab boot makes one", img.Name()))
+	if u.any() {
+		return unusable(fmt.Errorf("%s: a kernel's own uprobes need the memory dump of a booted kernel; kprobelab boot makes one", img.Name()))
 	}
 	return nil
 }

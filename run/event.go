@@ -74,8 +74,10 @@ type Where struct {
 }
 
 type (
-	// Started is the first event once the machine is there, and before anything is executed. Before it come the
-	// Planted and RefusedProbe of uprobes in a program without a kernel.
+	// Harmful: the kernel accepts the probe, which then does harm. Hazard is the harm's name, Effect its kind, Says a sentence.
+	Harmful struct{ Probe, Hazard, Effect, Says string }
+	// Started is the first event once the machine is there, and before anything is executed. Before it come
+	// Harmful, and the Planted and RefusedProbe of uprobes in a program without a kernel.
 	Started struct {
 		// Lab is the kernel's machine, nil of a program without a kernel.
 		Lab *kprobelab.Lab
@@ -205,6 +207,7 @@ type Buffer struct {
 	Data []byte
 }
 
+func (Harmful) event()       {}
 func (Started) event()       {}
 func (Planted) event()       {}
 func (RefusedProbe) event()  {}

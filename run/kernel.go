@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"kprobelab"
+	"kprobelab/internal/debuginfo"
 	"kprobelab/internal/printk"
+	"kprobelab/internal/report"
 	"kprobelab/internal/session"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
@@ -19,13 +21,23 @@ import (
 // Run does what the plan says: plants the probes, makes the calls, takes the probes away. The error is an *Error, an
 // *ExitError where nothing but a program's exit code is not 0, or the error of the image, of a call's syntax, of the engine.
 func (p *Kernel) Run(img *kimage.Image, to Sink) error {
-	if err := p.check(img); err != nil {
+	if err := p.Check(); err != nil {
 		return err
+	}
+	rest, own := p.divided()
+	p = &rest
+	if err := p.onImage(img, &own); err != nil {
+		return err
+	}
+	var err error
+	if p.Events, err = p.described(img).All(p.Events); err != nil {
+		return SourceError(err)
 	}
 	w, err := p.bind(img)
 	if err != nil {
 		return err
 	}
+	w.own = own
 	lab, err := kprobelab.New(img, &kprobelab.Options{
 		CPUs: p.CPUs, Seed: p.Seed, Budget: p.Budget, Timeout: p.Timeout, Optimize: true, Slice: p.Slice, EveryInstruction: p.Slice > 0,
 	})
@@ -34,8 +46,30 @@ func (p *Kernel) Run(img *kimage.Image, to Sink) error {
 	}
 	defer lab.Close()
 	r := &runner{lab: session.New(lab), feed: feed{to}, steps: newKernelSteps(lab)}
+	r.warn(img, p)
 	r.put(Started{Lab: lab, Name: img.Name(), Names: NamesOf(lab)})
 	return r.run(p, w)
+}
+
+// described is what describes the image's functions.
+func (p *Kernel) described(img *kimage.Image) *debuginfo.Info {
+	if p.Debuginfo != "" {
+		return debuginfo.OfFile(img, p.Debuginfo)
+	}
+	return debuginfo.Of(img, p.Modules...)
+}
+
+// warn tells of the probes that the kernel accepts and that then do harm.
+func (r *runner) warn(img *kimage.Image, p *Kernel) {
+	var list []string
+	for _, probe := range p.Probes {
+		list = append(list, probe.String())
+	}
+	for _, h := range report.ProbeHazards(img, append(list, p.Events...)) {
+		if h.Effect.Harms() {
+			r.put(Harmful{Probe: h.Probe, Hazard: string(h.ID), Effect: string(h.Effect), Says: h.Says})
+		}
+	}
 }
 
 // MachineError is the error of a machine that cannot be made: the image's fault,
@@ -75,7 +109,7 @@ func (r *runner) run(p *Kernel, w work) error {
 			return err
 		}
 	}
-	if err := r.defineUser(&p.Uprobes); err != nil {
+	if err := r.defineUser(&w.own); err != nil {
 		return err
 	}
 	if p.As != "" {
@@ -96,7 +130,7 @@ func (r *runner) run(p *Kernel, w work) error {
 	}
 	err = errors.Join(err, r.traced(p))
 	r.unplantAll()
-	err = errors.Join(err, r.tracedUser(p.Uprobes.Stats))
+	err = errors.Join(err, r.tracedUser(w.own.stats))
 	r.put(Done{})
 	r.counters()
 	if err = errors.Join(err, r.taken); err == nil {

@@ -61,8 +61,8 @@ func (r *runner) traced(p *Kernel) error {
 }
 
 // defineUser defines the events in the kernel's own uprobe_events, those of points first, and enables them.
-func (r *runner) defineUser(u *Uprobes) error {
-	if !u.Any() {
+func (r *runner) defineUser(u *ownEvents) error {
+	if !u.any() {
 		return nil
 	}
 	events, err := r.lab.Uprobes()
@@ -71,19 +71,19 @@ func (r *runner) defineUser(u *Uprobes) error {
 	}
 	taken := map[string]int{}
 	var lines []string
-	for _, p := range u.Points {
+	for _, p := range u.points {
 		line, err := p.definition(p.File, func(symbol string) (uint64, error) { return events.Offset(p.File, symbol) }, taken)
 		if err != nil {
 			return userRefusal(err)
 		}
 		lines = append(lines, line)
 	}
-	for _, line := range append(lines, u.Events...) {
+	for _, line := range append(lines, u.events...) {
 		if err := events.Define(line); err != nil {
 			return r.userRefused(err)
 		}
 	}
-	for _, w := range u.Tracefs {
+	for _, w := range u.tracefs {
 		if err := events.Write(w.File, w.Text); err != nil {
 			return r.userRefused(err)
 		}

@@ -33,7 +33,7 @@ func (r *runner) job(j bound) error {
 	if err := r.lab.RunDueWorker(); err != nil {
 		return err
 	}
-	if j.program != nil {
+	if j.Program != nil {
 		return r.exec(j)
 	}
 	res, err := r.lab.Make(j.call)
@@ -97,27 +97,25 @@ func (r *runner) tasks(w work) error {
 
 // exec runs a program on the booted kernel.
 func (r *runner) exec(j bound) error {
-	c := j.program
+	p := *j.Program
+	p.Stdout, p.Stderr = stream{r.to, 1}, stream{r.to, 2}
 	code := 0
 	k, err := r.lab.Booted()
 	if err == nil {
-		code, err = k.Exec(&booted.Program{
-			Args: c.Args, Env: c.Env, Dir: c.Dir, Stdin: c.Input,
-			Stdout: stream{r.to, 1}, Stderr: stream{r.to, 2},
-		})
+		code, err = k.Exec(&p)
 	}
-	name := c.Args[0]
+	name := p.Args[0]
 	switch {
 	case errors.Is(err, booted.ErrNoInit):
 		return unusable(fmt.Errorf("%s: %w", r.lab.Image.Name(), err))
 	case err != nil:
-		r.put(Failed{Task: -1, Call: j.text})
+		r.put(Failed{Task: -1, Call: j.Text})
 		if n := errno.Errno(0); !errors.As(err, &n) {
 			err = fmt.Errorf("%s: %w", name, err)
 		}
 		return refused(OneLine(err))
 	}
-	r.put(Exited{j.text, code})
+	r.put(Exited{j.Text, code})
 	if code != 0 && r.ended == nil {
 		r.ended = &ExitError{Program: name, Code: code}
 	}

@@ -4,11 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
 	"kprobelab/boot"
+	"kprobelab/booted"
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/callsyntax"
+	"kprobelab/internal/mailbox"
 	"kprobelab/kimage"
 	"kprobelab/watch"
 )
@@ -19,21 +23,23 @@ type Kernel struct {
 	Probes    []KernelProbe
 	Watches   []watch.Place
 	Registers bool
-	// Events are definitions for kprobe_events. Tracefs is written to the files of tracing before the events are enabled.
+	// Points are uprobes of a booted kernel's own, in its processes. Stats gives the content of uprobe_profile at the end.
+	Points []UserPoint
+	Stats  bool
+	// Events are definitions for kprobe_events, or probes in the words of the source; of a booted kernel also those of its
+	// own uprobe_events and dynamic_events. Tracefs is written to the files of tracing before the events are enabled: to the
+	// kernel's own where all events are.
 	Events  []string
 	Tracefs []boot.TraceWrite
-	// Uprobes are the uprobes of a booted kernel's own, of its processes.
-	Uprobes Uprobes
+	// Debuginfo is the file with the DWARF that the words of the source are of, "" for the image's own and that of Modules.
+	Debuginfo string
+	Modules   []string
 	// Jobs are calls and programs in order; Tasks are sequences of calls, 'a(); b()', that run at once. A task more makes
 	// the calls of Jobs then.
 	Jobs  []Job
 	Tasks []string
 	// As is the task of a booted kernel that makes the calls: its process number or its name.
 	As string
-	// Env, Dir and Stdin are for programs: more environment, the folder they begin in, what they read.
-	Env   []string
-	Dir   string
-	Stdin []byte
 	// NoPost gives kprobes no post handler. NoSettle does not let the jump optimizer run before the calls.
 	NoPost, NoSettle bool
 	// Sysctls are set first, NAME=VALUE.
@@ -45,7 +51,7 @@ type Kernel struct {
 	Trace func(text string) error
 
 	// CPUs, Seed, Budget, Timeout and Slice are of the machine (kprobelab.Options); a Slice that is not 0 counts each
-	// instruction.
+	// instruction. A Budget of 0 is CallBudget, or ProgramBudget where the kernel's own programs run or events are.
 	CPUs    int
 	Seed    int64
 	Budget  uint64
@@ -71,24 +77,102 @@ func Kretprobe(text string) (KernelProbe, error) {
 // String names the probe as the command line does.
 func (p KernelProbe) String() string { return p.probe.String() }
 
-// Job is a call, name(arg, ...), or a program with its arguments.
+// The usual bounds on the instructions of a call, and of a program.
+const (
+	CallBudget    = 100_000_000
+	ProgramBudget = 2_000_000_000
+)
+
+// Job is a call, name(arg, ...), or a program of a booted kernel. Text is the call, or what the program is called in events.
 type Job struct {
-	Text    string
-	Program bool
+	Text string
+	// Program is nil for a call. Its Stdout and Stderr are the run's.
+	Program *booted.Program
 }
 
-// Uprobes are a booted kernel's own.
-type Uprobes struct {
-	// Points come first, then Events, definitions for uprobe_events and dynamic_events. Tracefs is written to its other files.
-	Points  []UserPoint
-	Events  []string
-	Tracefs []boot.TraceWrite
-	// Stats gives the content of uprobe_profile, too.
-	Stats bool
+// ParseJob reads a call, or a program with its arguments as a shell cuts them into words: it begins with an absolute path.
+func ParseJob(text string) (Job, error) {
+	j := Job{Text: text}
+	if begin := strings.TrimLeft(text, " \t\n\"'\\"); !strings.HasPrefix(begin, "/") {
+		return j, nil
+	}
+	c, err := mailbox.Program(mailbox.Exec, text, nil)
+	if err != nil {
+		return j, misused("%w", err)
+	}
+	j.Program = &booted.Program{Args: c.Args, Env: c.Env}
+	return j, nil
 }
 
-// Any reports whether there are any.
-func (u *Uprobes) Any() bool { return len(u.Points)+len(u.Events) > 0 }
+// ProgramJob is a program with its arguments, and more environment, NAME=VALUE.
+func ProgramJob(args []string, env ...string) Job {
+	return Job{Text: strings.Join(args, " "), Program: &booted.Program{Args: args, Env: slices.Concat(mailbox.Environment, env)}}
+}
+
+// ownEvents are a booted kernel's own: of points, and definitions for its uprobe_events and dynamic_events.
+type ownEvents struct {
+	points  []UserPoint
+	events  []string
+	tracefs []boot.TraceWrite
+	stats   bool
+}
+
+func (u *ownEvents) any() bool { return len(u.points)+len(u.events) > 0 }
+
+// divided takes the booted kernel's own events out of the plan.
+func (p *Kernel) divided() (Kernel, ownEvents) {
+	rest, own := *p, ownEvents{points: p.Points, stats: p.Stats}
+	rest.Events = nil
+	for _, line := range p.Events {
+		if IsKernelsEvent(line) {
+			own.events = append(own.events, line)
+		} else {
+			rest.Events = append(rest.Events, line)
+		}
+	}
+	if own.any() && len(rest.Events) == 0 {
+		own.tracefs, rest.Tracefs = rest.Tracefs, nil
+	}
+	if rest.Budget == 0 {
+		rest.Budget = CallBudget
+		if own.any() || slices.ContainsFunc(p.Jobs, func(j Job) bool { return j.Program != nil }) {
+			rest.Budget = ProgramBudget // what defines an event may wait for the kernel's other work
+		}
+	}
+	return rest, own
+}
+
+// Check looks whether the plan can be done on some kernel.
+func (p *Kernel) Check() error {
+	switch {
+	case p.CPUs < 0 || p.CPUs > bounded.CPUs:
+		return misused("--cpus %d: there can be 1 to %d CPUs", p.CPUs, bounded.CPUs)
+	case p.Timeout < 0:
+		return misused("--timeout %s: a time cannot be negative", p.Timeout)
+	case slices.ContainsFunc(p.Events, func(e string) bool { return strings.TrimSpace(e) == "" }):
+		return misused("-e needs a definition, such as 'p:name vfs_read'")
+	case p.Registers && len(p.Watches) == 0:
+		return misused("--registers goes with --watch")
+	}
+	_, own := p.divided()
+	switch {
+	case own.any() && p.As != "":
+		return misused("--as does not go with uprobes of a booted kernel")
+	case own.any() && p.Trace != nil:
+		return misused("--trace-output does not go with uprobes of a booted kernel")
+	}
+	for i := range p.Jobs {
+		if err := p.Jobs[i].check(); err != nil {
+			return err
+		}
+	}
+	for _, s := range p.Sysctls {
+		if _, err := parseSysctl(s); err != nil {
+			return misused("--sysctl %w", err)
+		}
+	}
+	return nil
+}
 
 // OptimizationSysctl is the one sysctl that kprobes have.
 const OptimizationSysctl = "debug.kprobes-optimization"
@@ -107,12 +191,6 @@ func parseSysctl(text string) (value string, err error) {
 	return strings.TrimSpace(value), nil
 }
 
-// CheckSysctl looks whether Sysctls can have the text.
-func CheckSysctl(text string) error {
-	_, err := parseSysctl(text)
-	return err
-}
-
 // ErrTraceWrite is a text that is no write to a file of tracing.
 var ErrTraceWrite = errors.New("want FILE=TEXT, the file's path in the folder of tracing, as trace_options=stacktrace")
 
@@ -122,7 +200,7 @@ func ParseTraceWrites(list []string) ([]boot.TraceWrite, error) {
 	for _, s := range list {
 		file, text, ok := strings.Cut(s, "=")
 		if !ok || file == "" || file != strings.TrimPrefix(path.Clean("/"+file), "/") {
-			return nil, fmt.Errorf("%q: %w", s, ErrTraceWrite)
+			return nil, misused("--tracefs %q: %w", s, ErrTraceWrite)
 		}
 		writes = append(writes, boot.TraceWrite{File: file, Text: text})
 	}

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -27,8 +28,8 @@ type Program struct {
 	Args  []string
 	Env   []string
 	Stdin []byte
-	// Points come first, then Events, definitions for uprobe_events. Names of files in them begin in Dir where they are
-	// relative.
+	// Points come first, then Events, definitions for uprobe_events or probes in the words of the program's source. Names of
+	// files in them begin in Dir where they are relative.
 	Points []UserPoint
 	Events []string
 	Dir    string
@@ -46,7 +47,7 @@ type Program struct {
 	// MaxOutput is how many bytes of each of its outputs are kept.
 	MaxOutput uint64
 
-	// CPUModel, Seed, Budget and Timeout are of the machine (machine.Options).
+	// CPUModel, Seed, Budget and Timeout are of the machine (machine.Options). A Budget of 0 is ProgramBudget.
 	CPUModel string
 	Seed     int64
 	Budget   uint64
@@ -69,8 +70,16 @@ type program struct {
 // name is the program's.
 func (r *program) name() string { return path.Base(r.plan.Files.program.Name) }
 
-// Check refuses uprobes on a kernel without them.
+// Check looks whether the plan can be done for some program; a kernel without uprobes refuses them.
 func (p *Program) Check() error {
+	switch {
+	case p.PID != 0 && p.PID < FirstPID:
+		return misused("--pid %d: the first process has the number %d", p.PID, FirstPID)
+	case p.Timeout < 0:
+		return misused("--timeout %s: a time cannot be negative", p.Timeout)
+	case p.Registers && len(p.Watches) == 0:
+		return misused("--registers goes with --watch")
+	}
 	if !p.Rules.Uprobes.Exists && (len(p.Points) > 0 || len(p.Events) > 0) {
 		return refused(fmt.Errorf("a kernel of %s has no uprobes: %w", p.Rules.Name, errno.ENOSYS))
 	}
@@ -81,6 +90,13 @@ func (p *Program) Check() error {
 // the program's exit code is not 0, or the engine's.
 func (p *Program) Run(to Sink) error {
 	if err := p.Check(); err != nil {
+		return err
+	}
+	plan := *p
+	p = &plan
+	p.Budget = cmp.Or(p.Budget, ProgramBudget)
+	var err error
+	if p.Events, err = p.Files.definitions(p.Rules, p.Events); err != nil {
 		return err
 	}
 	r := &program{plan: p, rules: p.Rules, feed: feed{to}}

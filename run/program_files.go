@@ -16,13 +16,14 @@ import (
 // Files are the files of the host that a program without a kernel has.
 type Files struct {
 	program *process.File
+	host    string // the program's file
 	others  []*process.File
 	bytes   int // that all have
 }
 
 // OpenFiles reads the program.
 func OpenFiles(program string) (*Files, error) {
-	f := &Files{}
+	f := &Files{host: program}
 	var err error
 	f.program, err = f.load(program, program)
 	return f, err

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -93,4 +94,42 @@ func notAUprobe(f *source.File, words []string) error {
 		return misused("%q: the path of a uprobe's file has a slash: ./%s", words[1], words[1])
 	}
 	return misused("%q: %s is a program, and a uprobe is defined as PATH:OFFSET", words[1], f.Program())
+}
+
+// SourceError is an *Error for what is wrong with words of the source, or with what describes it.
+func SourceError(err error) error {
+	var syntax *perfprobe.SyntaxError
+	var file *debuginfo.FileError
+	var known *Error
+	switch {
+	case err == nil, errors.As(err, &known):
+		return err
+	case errors.As(err, &syntax):
+		return &Error{Misused, err}
+	case errors.As(err, &file), errors.Is(err, source.ErrDamaged), errors.Is(err, source.ErrTooMuch), errors.Is(err, source.ErrNone):
+		return unusable(err)
+	}
+	return refused(err)
+}
+
+// definitions are the definitions of uprobes that the lines mean. Only words of the source need the program's own file.
+func (f *Files) definitions(rules *profile.Config, lines []string) (list []string, err error) {
+	var s *Source
+	for _, line := range lines {
+		if IsUserEvent(line) {
+			list = append(list, line)
+			continue
+		}
+		if s == nil {
+			if s, err = OpenSource(f.host, rules); err != nil {
+				return nil, misused("%q: want p[:[GRP/]EVENT] PATH:OFFSET; a place in the words of the source is looked for in the program: %w", line, err)
+			}
+		}
+		more, err := s.Definitions(line)
+		if err != nil {
+			return nil, SourceError(err)
+		}
+		list = append(list, more...)
+	}
+	return list, nil
 }

@@ -89,11 +89,11 @@ func TestErrorsHaveTheirKind(t *testing.T) {
 		"a sysctl without a value": {Kernel{Sysctls: []string{"debug.kprobes-optimization"}}, Misused},
 		"another sysctl":           {Kernel{Sysctls: []string{"kernel.panic=1"}}, Misused},
 		"too many tasks":           {Kernel{Tasks: tasks}, Misused},
-		"a program without a dump": {Kernel{Jobs: []Job{{Text: "/bin/true", Program: true}}}, Unusable},
+		"a program without a dump": {Kernel{Jobs: []Job{ProgramJob([]string{"/bin/true"})}}, Unusable},
 		"a task without a dump":    {Kernel{As: "1"}, Unusable},
 		"a log without a dump":     {Kernel{Dmesg: true}, Unusable},
-		"uprobes without a dump":   {Kernel{Uprobes: Uprobes{Points: []UserPoint{{File: "/bin/true", Place: "main"}}}}, Unusable},
-		"events without a dump":    {Kernel{Uprobes: Uprobes{Events: []string{"e:x sched.sched_switch"}}}, Unusable},
+		"uprobes without a dump":   {Kernel{Points: []UserPoint{{File: "/bin/true", Place: "main"}}}, Unusable},
+		"events without a dump":    {Kernel{Events: []string{"e:x sched.sched_switch"}}, Unusable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var e *Error
@@ -249,7 +249,8 @@ func TestErrorsOfAProgramHaveTheirKind(t *testing.T) {
 		"no symbol":     {Program{Points: []UserPoint{{File: name, Place: "nosuch"}}}, Refused},
 		"no place":      {Program{Points: []UserPoint{{File: name, Place: "a+b"}}}, Misused},
 		"another file":  {Program{Points: []UserPoint{{File: "/nosuch", Place: "x"}}}, Refused},
-		"no definition": {Program{Events: []string{"p:x " + name + ":zz"}}, Refused},
+		"no definition": {Program{Events: []string{"p:x " + name + ":zz"}}, Misused},
+		"no process":    {Program{PID: 5}, Misused},
 		"no processor":  {Program{CPUModel: "nosuch"}, Misused},
 	} {
 		t.Run(text, func(t *testing.T) {

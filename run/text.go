@@ -218,6 +218,9 @@ func (o *Text) task(n int) string {
 
 // failed marks the place; why is the run's own error.
 func (o *Text) failed(e *Failed) {
+	if e.Task < 0 && !o.o.Exits {
+		return
+	}
 	o.line(o.style.Red(fmt.Sprintf("%s%s failed", o.task(e.Task), e.Call)))
 }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Boots kernels, saves each in every form that QEMU and makedumpfile, Debian's, write, and has kprobelab open it: memory,
-# info, explain, run, --as, --exec are compared with those of the dump that boot writes (make conformance-forms).
+# info, explain, run, --as, exec are compared with those of the dump that boot writes (make conformance-forms).
 # KERNEL='FILE FILE', Debian 12's by default; CPUS=2, KASLR=1. Needs room for three times the machine's 128 MiB.
 # Ends with 77 when a tool or a kernel cannot be had.
 set -eu

@@ -62,10 +62,9 @@ for kernel in $kernels; do
 		--tracing "$work/events" $settings --trace-output "$work/kernels" --exec /bin/calls >"$work/out.kernels" 2>"$work/err" || {
 		[ $? = 7 ] || { cat "$work/err" >&2; cannot "the kernel did not run the program"; }
 	}
-	"$lab" run "$work/kernel.core" --budget 20000000000 $(lines "$work/events" -e) $settings --trace-output "$work/ours" \
-		--exec /bin/calls >"$work/out.ours" 2>"$work/err" || [ $? = 7 ] || { cat "$work/err" >&2; status=1; continue; }
-	# The last line of each is the command's own.
-	for side in ours kernels; do sed '$d' "$work/out.$side" >"$work/printed.$side"; done
+	"$lab" exec --kernel "$work/kernel.core" --budget 20000000000 $(lines "$work/events" -e) $settings --trace-output "$work/ours" \
+		/bin/calls >"$work/printed.ours" 2>"$work/err" || [ $? = 7 ] || { cat "$work/err" >&2; status=1; continue; }
+	sed '$d' "$work/out.kernels" >"$work/printed.kernels" # the last line is the command's own
 	cmp "$work/printed.ours" "$work/printed.kernels" || status=1
 	"$work/traces" "$work/ours" "$work/kernels" || status=1
 done

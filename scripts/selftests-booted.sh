@@ -2,7 +2,7 @@
 # The kernel's own ftrace selftests about uprobes, unmodified, on a booted kernel's dump
 # (make selftests-booted): Debian's 6.12 boots under QEMU with the tests of its
 # source package and busybox, its memory is saved, and they run here, on the engine, by that kernel's
-# own code: `kprobelab run DUMP --exec`. /bin/sh, which add_remove_uprobe has hit a
+# own code: `kprobelab exec`. /bin/sh, which add_remove_uprobe has hit a
 # uprobe, is busybox.
 #
 #   scripts/selftests-booted.sh PROGRAM [TEST.tc|DIRECTORY...]
@@ -45,7 +45,7 @@ if [ ! -e "$dump" ]; then
 fi
 tests=
 for t in "$@"; do tests="$tests test.d/$t"; done
-"$lab" run "$dump" --budget 100000000000 --exec "/bin/busybox sh /inside.sh$tests" >"$dir/log" || :
+"$lab" exec --kernel "$dump" --budget 100000000000 /bin/busybox sh /inside.sh $tests >"$dir/log" || :
 sed -n '/^\[[0-9]*\]/p; /^	\[[A-Z]*\]$/p' "$dir/log"
 awk '/^	\[[A-Z]*\]$/ { n++; passed += $1 == "[PASS]" } END { printf "%d of %d pass\n", passed, n; exit !(n > 0 && passed == n) }' "$dir/log" || {
 	say "what they say is in $dir/log"

@@ -21,7 +21,7 @@ func newApp(t *term) *cli.Command {
 		Writer:      t.out,
 		ErrWriter:   t.err,
 		Commands: []*cli.Command{
-			runCommand(t), serveCommand(t), bootCommand(t), mountCommand(t), probeCommand(t), stapCommand(t), bpftraceCommand(t), sampleCommand(t), exploreCommand(t), benchCommand(t), explainCommand(t), scanCommand(t), selfcheckCommand(t), hazardsCommand(t), symbolsCommand(t), infoCommand(t), decodeCommand(t),
+			runCommand(t), execCommand(t), uprobeCommand(t), serveCommand(t), bootCommand(t), mountCommand(t), probeCommand(t), stapCommand(t), bpftraceCommand(t), sampleCommand(t), exploreCommand(t), benchCommand(t), explainCommand(t), scanCommand(t), selfcheckCommand(t), hazardsCommand(t), symbolsCommand(t), infoCommand(t), decodeCommand(t),
 			checkCommand(t), packCommand(t), kernelsCommand(t), completionCommand(t), manCommand(t), versionCommand(t),
 		},
 		Action: func(_ context.Context, c *cli.Command) error {

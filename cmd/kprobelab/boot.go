@@ -24,6 +24,7 @@ import (
 	"kprobelab/internal/report"
 	"kprobelab/kernels"
 	"kprobelab/kimage"
+	"kprobelab/run"
 )
 
 func bootCommand(t *term) *cli.Command {
@@ -200,7 +201,7 @@ func (b *booting) usage() error {
 		}
 	}
 	var err error
-	if b.o.Writes, err = tracefsWrites(c.StringSlice("tracefs")); err != nil {
+	if b.o.Writes, err = run.ParseTraceWrites(c.StringSlice("tracefs")); err != nil {
 		return err
 	}
 	if c.Bool("verbose") {
@@ -212,8 +213,13 @@ func (b *booting) usage() error {
 	if o.Megabytes, err = megabytes(c.String("memory")); err != nil {
 		return err
 	}
-	if err := programPlace(c.StringSlice("env"), c.String("cwd")); err != nil {
-		return err
+	for _, v := range c.StringSlice("env") {
+		if name, _, ok := strings.Cut(v, "="); !ok || name == "" {
+			return usagef("--env %q: want NAME=VALUE", v)
+		}
+	}
+	if cwd := c.String("cwd"); !strings.HasPrefix(cwd, "/") {
+		return usagef("--cwd %q: want an absolute path of the guest", cwd)
 	}
 	for _, line := range c.StringSlice("task") {
 		task, err := guestProgram(line)

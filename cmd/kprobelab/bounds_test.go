@@ -60,7 +60,7 @@ func TestFilesThatAreTooLong(t *testing.T) {
 		}},
 		"Readme":      {bounded.Readme, func(f string) []string { return []string{"probe", "--readme", f, "-D", "gcd"} }},
 		"PageFile":    {bounded.PageFile, func(f string) []string { return []string{"serve", "--page", f} }},
-		"ProgramFile": {bounded.ProgramFile, func(f string) []string { return []string{"run", "--program", f} }},
+		"ProgramFile": {bounded.ProgramFile, func(f string) []string { return []string{"uprobe", f} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && c.most > 64<<20 {

@@ -46,7 +46,7 @@ func bpftraceCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "dry-run", Usage: "check the script and its probes, and run nothing but BEGIN"},
 			&cli.BoolFlag{Name: "unsafe", Destination: &r.o.Unsafe, Usage: "allow what only --unsafe allows"},
 			&cli.BoolFlag{Name: "stats", Destination: &r.stats, Usage: "print, on standard error, how each probe was planted, its hits, misses and statements"},
-			&cli.Uint64Flag{Name: "budget", Value: execBudget, Destination: &r.plan.Budget, Usage: "stop a call or the program after this many guest `INSTRUCTIONS`"},
+			&cli.Uint64Flag{Name: "budget", Value: run.ProgramBudget, Destination: &r.plan.Budget, Usage: "stop a call or the program after this many guest `INSTRUCTIONS`"},
 			&cli.DurationFlag{Name: "for", Value: time.Minute, Destination: &r.plan.Wait, Usage: "without -c and --call, let this much virtual `TIME` pass at most"},
 			decoderFlag("x86asm"), debuginfoFlag(),
 			rawFlag(t),
@@ -105,7 +105,7 @@ func (r *bpftraceRun) run(t *term, c *cli.Command) (ferr error) {
 	if c.Bool("list") {
 		list, warnings, err := script.BpftraceList(img, strings.Join(args, ""), c.Bool("verbose"), &r.o)
 		if err != nil {
-			return sourceError(err)
+			return run.SourceError(err)
 		}
 		if !r.o.NoWarnings {
 			fmt.Fprint(t.err, warnings)

@@ -127,6 +127,10 @@ func (r *completion) words(app *cli.Command, words []string) {
 		r.value(cmd, flag, last)
 		return
 	}
+	if len(r.positional) > 0 && slices.Contains(programs, cmd.Name) {
+		r.files()
+		return
+	}
 	if name, value, ok := strings.Cut(last, "="); ok && strings.HasPrefix(name, "--") {
 		r.w = prefixed(r.w, name+"=")
 		r.value(cmd, name[2:], value)
@@ -150,34 +154,17 @@ func (r *completion) commands(c *cli.Command, prefix string) {
 // before reads the words before the cursor. It returns the name of the flag
 // whose value is being typed, "" where none is.
 func (r *completion) before(cmd *cli.Command, words []string) string {
-	for i := 0; i < len(words); i++ {
-		name, ok := strings.CutPrefix(words[i], "-")
-		if !ok || name == "" {
-			r.positional = append(r.positional, words[i])
-			continue
-		}
-		name, value, has := strings.Cut(strings.TrimPrefix(name, "-"), "=")
+	for _, a := range arguments(cmd, words) {
 		switch {
-		case has:
-			r.values[name] = append(r.values[name], value)
-		case takesValue(cmd, name):
-			if i+1 == len(words) {
-				return name
-			}
-			i++
-			r.values[name] = append(r.values[name], words[i])
+		case a.flag == "":
+			r.positional = append(r.positional, a.value)
+		case a.open:
+			return a.flag
+		case a.valued:
+			r.values[a.flag] = append(r.values[a.flag], a.value)
 		}
 	}
 	return ""
-}
-
-func takesValue(cmd *cli.Command, name string) bool {
-	for _, f := range cmd.Flags {
-		if d, ok := f.(cli.DocGenerationFlag); ok && slices.Contains(f.Names(), name) {
-			return d.TakesValue()
-		}
-	}
-	return false
 }
 
 func (r *completion) flags(cmd *cli.Command, prefix string) {
@@ -299,7 +286,7 @@ func plainChoices(names []string) (list []choice) {
 // ofFiles are the flags whose value is a file.
 var ofFiles = []string{
 	"append", "archive", "asm", "config", "hardware", "image", "kernel", "live-text", "module", "out", "output", "perfetto", "plot", "points", "replay", "svg", "symbols",
-	"boot/file", "boot/stdin", "boot/tracing", "boot/trace-output", "boot/qemu",
+	"stdin", "trace-output", "boot/file", "uprobe/file", "boot/tracing", "boot/qemu",
 }
 
 // value completes the value of a flag.
@@ -360,7 +347,7 @@ func (r *completion) symbols(prefix, before, after string, want func(kimage.Symb
 	if prefix == "" {
 		return
 	}
-	img, err := kprobelab.OpenImage(first(append(r.positional, r.values["image"]...)), &kimage.Options{
+	img, err := kprobelab.OpenImage(first(slices.Concat(r.values["kernel"], r.positional, r.values["image"])), &kimage.Options{
 		SystemMap: first(r.values["symbols"]), Modules: r.values["module"], NoBoot: true,
 	})
 	if err != nil {

@@ -75,6 +75,11 @@ func TestComplete(t *testing.T) {
 		"bug":                {"zsh|explore|--bug|13", "13 13b"},
 		"bug_equals":         {"zsh|explore|--bug=34", "--bug=34"},
 		"replayed":           {"bash|explore|--replay|x", ":files"},
+		"program":            {"bash|uprobe|", ":files"},
+		"programs_own":       {"bash|uprobe|./prog|--wa", ":files"},
+		"programs_file":      {"bash|uprobe|--file|x", ":files"},
+		"exec_flag":          {"bash|exec|--kernel|-|--bef", "--before"},
+		"exec_symbol":        {"bash|exec|--kernel|-|--kprobe|vfs_w", "vfs_write"},
 		"shell":              {"bash|completion|", "bash fish zsh"},
 		"bad_image":          {"bash|run|/nosuch|--kprobe|vfs", ""},
 	} {

@@ -18,8 +18,8 @@ func TestUnknownCPU(t *testing.T) {
 	prog := writer(t, []byte("x"), 1)
 	for name, args := range map[string][]string{
 		"run":      {"run", "--call", "gcd(1,2)"},
-		"program":  {"run", "--program", prog},
-		"uprobe":   {"run", "--uprobe", prog + ":_start", prog},
+		"program":  {"uprobe", prog},
+		"uprobe":   {"uprobe", "--uprobe", prog + ":_start", prog},
 		"info":     {"info", "-"},
 		"check":    {"check", points, "-"},
 		"explain":  {"explain", "-", "gcd"},

@@ -1,13 +1,9 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/debuginfo"
-	"kprobelab/internal/perfprobe"
-	"kprobelab/internal/source"
 	"kprobelab/kimage"
 )
 
@@ -23,20 +19,4 @@ func debuginfoOf(c *cli.Command, img *kimage.Image) *debuginfo.Info {
 		return debuginfo.OfFile(img, path)
 	}
 	return debuginfo.Of(img, c.StringSlice("module")...)
-}
-
-// sourceError gives an error of the source's packages its exit code.
-func sourceError(err error) error {
-	if err == nil {
-		return nil
-	}
-	var syntax *perfprobe.SyntaxError
-	var file *debuginfo.FileError
-	switch {
-	case errors.As(err, &syntax):
-		return &failure{exitUsage, err}
-	case errors.As(err, &file), errors.Is(err, source.ErrDamaged), errors.Is(err, source.ErrTooMuch), errors.Is(err, source.ErrNone):
-		return &failure{exitImage, err}
-	}
-	return &failure{exitRefused, err}
 }

@@ -1,77 +1,176 @@
 package main
 
 import (
-	"fmt"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
 	"os"
-	"slices"
-	"strings"
+	"os/signal"
+	"syscall"
 
 	"github.com/urfave/cli/v3"
 
-	"kprobelab/internal/bounded"
-	"kprobelab/internal/mailbox"
+	"kprobelab/boot"
+	"kprobelab/kernels"
+	"kprobelab/kimage"
 	"kprobelab/run"
 )
 
-// execBudget is how many instructions a program may execute where --budget does not say.
-const execBudget = 2_000_000_000
+// execDoor is what exec asks of a booted kernel.
+type execDoor struct {
+	kernelDoor
+	env        []string
+	dir, stdin string
+	// after are the jobs after the program; those before it are the plan's.
+	after []run.Job
+	// exits is whether the exit codes of programs are printed, as run --exec has it.
+	exits bool
+}
 
-// programs checks what --exec and its flags say, as far as no file is needed for it.
-func (p *plan) programs(c *cli.Command) error {
-	if c.IsSet("as") {
-		switch calls := func(j run.Job) bool { return !j.Program }; {
-		case p.As == "":
-			return usagef("--as: want a task's process number or its name")
-		case !slices.ContainsFunc(p.Jobs, calls):
-			return usagef("--as goes with --call: programs of --exec are init's")
-		case slices.ContainsFunc(p.Jobs, func(j run.Job) bool { return j.Program }):
-			return usagef("--as and --exec exclude each other: programs are init's")
-		}
+func execCommand(t *term) *cli.Command {
+	p := &execDoor{}
+	return &cli.Command{
+		Name:        "exec",
+		Usage:       "run a program on a booted kernel, and probe the kernel meanwhile",
+		ArgsUsage:   "[--] PROGRAM [ARGS]",
+		Description: described("exec"),
+		Flags: joined([]cli.Flag{
+			&cli.StringSliceFlag{Name: "kernel", Usage: "the `KERNEL`: a dump, an image, or a release in words as kprobelab kernels has them"},
+			&cli.StringSliceFlag{Name: "env", Destination: &p.env, Usage: "more environment, `NAME=VALUE` (repeatable)"},
+			&cli.StringFlag{Name: "cwd", Destination: &p.dir, DefaultText: "/", Usage: "the `FOLDER` that the program begins in"},
+			&cli.StringFlag{Name: "stdin", Destination: &p.stdin, Usage: "what it reads, from `FILE`, - for standard input"},
+			&cli.GenericFlag{Name: "before", Value: parsed(&p.Jobs, run.ParseJob),
+				Usage: "do this `JOB` before: a call, name(arg, ...), or a program, 'PROGRAM ARGS' (repeatable)"},
+			&cli.GenericFlag{Name: "after", Value: parsed(&p.after, run.ParseJob), Usage: "do this `JOB` after (repeatable)"},
+			&cli.BoolFlag{Name: "exits", Destination: &p.exits, Hidden: true},
+		}, p.probes(), uprobeFlags(&p.Points, &p.Stats), p.machine(), p.shown.flags(t), []cli.Flag{
+			profileFlag(), configFlag(), symbolsFlag(), moduleFlag(), engineFlag(),
+		}),
+		Action: func(ctx context.Context, c *cli.Command) error {
+			ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return p.do(ctx, t, c)
+		},
 	}
-	if !slices.ContainsFunc(p.Jobs, func(j run.Job) bool { return j.Program }) {
-		for _, name := range []string{"env", "cwd", "stdin"} {
-			if c.IsSet(name) {
-				return usagef("--%s goes with --exec", name)
-			}
-		}
-		return nil
-	}
-	if err := programPlace(p.Env, p.Dir); err != nil {
+}
+
+// do checks the plan, finds the booted kernel, and has the plan done.
+func (p *execDoor) do(ctx context.Context, t *term, c *cli.Command) error {
+	if err := p.program(c); err != nil {
 		return err
 	}
-	if len(p.Tasks) > 0 {
-		return usagef("--exec and --task exclude each other: a booted kernel has tasks of its own")
+	if err := p.check(c); err != nil {
+		return err
 	}
-	if !c.IsSet("budget") {
-		p.Budget = execBudget
+	kernel, err := t.bootedKernel(ctx, c)
+	if err != nil {
+		return err
 	}
-	return nil
+	err = p.kernelDoor.do(t, c, kernel, &run.TextOptions{Exits: p.exits, Log: p.log(t)})
+	if exit := (*run.ExitError)(nil); errors.As(err, &exit) && !p.exits {
+		return &failure{exit.Code, errSaid} // as a shell has it: the exit code says it
+	}
+	return err
 }
 
-// programPlace checks --env and --cwd.
-func programPlace(env []string, cwd string) error {
-	for _, v := range env {
-		if name, _, ok := strings.Cut(v, "="); !ok || name == "" {
-			return usagef("--env %q: want NAME=VALUE", v)
+// program puts PROGRAM among the jobs, and gives all programs what the flags say.
+func (p *execDoor) program(c *cli.Command) error {
+	args := c.Args().Slice()
+	if len(args) == 0 && len(p.Jobs) == 0 {
+		return usagef("there is no PROGRAM to run; try %s --help", c.FullName())
+	}
+	if len(args) > 0 {
+		p.Jobs = append(p.Jobs, run.ProgramJob(args))
+	}
+	p.Jobs = append(p.Jobs, p.after...)
+	input, err := programInput(p.stdin)
+	for _, j := range p.Jobs {
+		if j.Program != nil {
+			j.Program.Env, j.Program.Dir, j.Program.Stdin = append(j.Program.Env, p.env...), p.dir, input
 		}
 	}
-	if !strings.HasPrefix(cwd, "/") {
-		return usagef("--cwd %q: want an absolute path of the guest", cwd)
-	}
-	return nil
+	return err
 }
 
-// programInput is the value of --stdin, read.
-func programInput(file string) ([]byte, error) {
-	switch file {
-	case "":
-		return nil, nil
-	case "-":
-		b, err := bounded.ReadAll(os.Stdin, mailbox.Size)
+// log gets what the kernel and kprobelab say: standard output is the program's.
+func (p *execDoor) log(t *term) io.Writer {
+	if p.exits {
+		return nil
+	}
+	return t.err
+}
+
+// bootedKernel is the dump of the kernel that --kernel names: it is fetched and booted once if need be. Without a name it is
+// the newest that is kept, or the newest there is.
+func (t *term) bootedKernel(ctx context.Context, c *cli.Command) (string, error) {
+	word, err := kernelOf(c, "")
+	if err != nil {
+		return "", err
+	}
+	if word == "-" {
+		return "", usagef("the guest kernel inside the program runs no programs: name a booted kernel, or one to boot")
+	}
+	image, err := bootable(word)
+	if err != nil || !image && exists(word) {
+		return word, err
+	}
+	s, err := t.store(c)
+	if err != nil {
+		return "", &failure{exitImage, err}
+	}
+	k, err := t.keptKernel(ctx, s, word, image)
+	t.progressDone()
+	if err == nil && k.Dump == "" {
+		err = t.bootKept(ctx, s, k, &boot.Options{CPU: kimage.DefaultCPU, CPUs: 1, Megabytes: 128, Limit: bootLimit})
+	}
+	if err != nil {
+		return "", ofKernels(err)
+	}
+	return k.Dump, nil
+}
+
+// keptKernel is the kernel of a word, or of an image, in the user's folder.
+func (t *term) keptKernel(ctx context.Context, s *kernels.Store, word string, image bool) (*kernels.Kernel, error) {
+	switch {
+	case image:
+		return s.Add(ctx, word, "")
+	case word == "":
+		list, err := s.Kept()
 		if err != nil {
-			err = &failure{exitImage, fmt.Errorf("standard input: %w", err)}
+			return nil, err
 		}
-		return b, err
+		for _, k := range list {
+			if k.Dump != "" {
+				return k, nil
+			}
+		}
+		return s.Fetch(ctx, "")
+	case !kernels.IsName(word):
+		return nil, noKernel(word)
 	}
-	return bounded.ReadFile(file, mailbox.Size)
+	if k, err := s.Find(word); err == nil {
+		return k, nil
+	}
+	return keptOrFetched(ctx, s, word)
+}
+
+// bootable reports whether a file is an image to boot: a vmlinuz and a unified kernel image begin as a PE file does.
+func bootable(path string) (bool, error) {
+	if !exists(path) {
+		return false, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	var b [2]byte
+	_, err = io.ReadFull(f, b[:])
+	return err == nil && string(b[:]) == "MZ", nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
 }

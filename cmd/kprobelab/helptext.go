@@ -22,7 +22,7 @@ var groups = []struct {
 }{
 	{"Learn", []string{"sample", "explore", "serve"}},
 	{"Ask", []string{"explain", "scan", "check", "pack", "probe", "symbols", "info", "hazards", "decode", "selfcheck"}},
-	{"Run", []string{"run", "stap", "bpftrace", "mount", "bench"}},
+	{"Run", []string{"run", "exec", "uprobe", "stap", "bpftrace", "mount", "bench"}},
 	{"Kernels", []string{"kernels", "boot"}},
 	{"The program", []string{"completion", "man", "version"}},
 }

@@ -19,17 +19,32 @@ import (
 // imageFlags are the flags that say how an image is opened.
 func imageFlags() []cli.Flag {
 	return []cli.Flag{
-		kernelFlag(),
-		&cli.StringFlag{Name: "profile", Usage: "behave like this `PROFILE` instead of the one the image's facts choose: " +
-			strings.Join(profile.All(), ", ")},
-		&cli.StringFlag{Name: "config", Usage: "kernel configuration `FILE`, plain or gzip (default: the image's own, or config-RELEASE beside vmlinuz-RELEASE)"},
+		kernelFlag(), profileFlag(), configFlag(),
 		&cli.StringFlag{Name: "live-text", Usage: "text dump laid over the image's: an ELF, or raw bytes as `FILE[@ADDR]`"},
-		&cli.StringFlag{Name: "symbols", Usage: "System.map or kallsyms `FILE` in place of the image's symbols"},
-		&cli.StringSliceFlag{Name: "module", Usage: "load this .ko or .o `FILE`; beside a booted kernel's dump one of plain code and data (repeatable)"},
-		&cli.StringFlag{Name: "cpu", Usage: "make the boot-time text for `MODEL[,+feature][,-feature]` (default: qemu64): " +
-			strings.Join(kimage.CPUModels(), ", ") + ", " + kimage.HostCPU + ", or a file like /proc/cpuinfo"},
-		engineFlag(),
+		symbolsFlag(), moduleFlag(), cpuFlag(), engineFlag(),
 	}
+}
+
+func profileFlag() cli.Flag {
+	return &cli.StringFlag{Name: "profile", Usage: "behave like this `PROFILE` instead of the one the image's facts choose: " +
+		strings.Join(profile.All(), ", ")}
+}
+
+func configFlag() cli.Flag {
+	return &cli.StringFlag{Name: "config", Usage: "kernel configuration `FILE`, plain or gzip (default: the image's own, or config-RELEASE beside vmlinuz-RELEASE)"}
+}
+
+func symbolsFlag() cli.Flag {
+	return &cli.StringFlag{Name: "symbols", Usage: "System.map or kallsyms `FILE` in place of the image's symbols"}
+}
+
+func moduleFlag() cli.Flag {
+	return &cli.StringSliceFlag{Name: "module", Usage: "load this .ko or .o `FILE`; beside a booted kernel's dump one of plain code and data (repeatable)"}
+}
+
+func cpuFlag() cli.Flag {
+	return &cli.StringFlag{Name: "cpu", Usage: "make the boot-time text for `MODEL[,+feature][,-feature]` (default: qemu64): " +
+		strings.Join(kimage.CPUModels(), ", ") + ", " + kimage.HostCPU + ", or a file like /proc/cpuinfo"}
 }
 
 // engineFlag chooses what executes guest code, an image's own functions too.

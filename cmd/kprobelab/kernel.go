@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/signal"
 	"slices"
@@ -73,12 +71,11 @@ func (t *term) asKernel(c *cli.Command, path string) (string, error) {
 	if !slices.Contains(c.StringSlice("kernel"), path) || path == "-" {
 		return path, nil
 	}
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+	if exists(path) {
 		return path, nil
 	}
 	if !kernels.IsName(path) {
-		return "", &failure{exitImage, fmt.Errorf("--kernel %s: there is no such file, and no kernel has this name; "+
-			"kprobelab kernels --help says how kernels are called", printable.Name(path))}
+		return "", noKernel(path)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -101,6 +98,12 @@ func (t *term) asKernel(c *cli.Command, path string) (string, error) {
 		return k.Dump, nil
 	}
 	return k.Image, nil
+}
+
+// noKernel is the error for a word of --kernel that is neither a file nor a release.
+func noKernel(word string) error {
+	return &failure{exitImage, fmt.Errorf("--kernel %s: there is no such file, and no kernel has this name; "+
+		"kprobelab kernels --help says how kernels are called", printable.Name(word))}
 }
 
 // kernelOf returns the kernel of --kernel, or the image of another flag that names one.

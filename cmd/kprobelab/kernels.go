@@ -207,7 +207,7 @@ func kernelsFetch(ctx context.Context, t *term, c *cli.Command, s *kernels.Store
 }
 
 func kernelsBoot(ctx context.Context, t *term, c *cli.Command, s *kernels.Store) error {
-	o := &boot.Options{CPU: kimage.DefaultCPU, CPUs: c.Int("cpus"), Append: c.String("append"), Limit: 5 * time.Minute}
+	o := &boot.Options{CPU: kimage.DefaultCPU, CPUs: c.Int("cpus"), Append: c.String("append"), Limit: bootLimit}
 	var err error
 	if o.Megabytes, err = megabytes(c.String("memory")); err != nil {
 		return err
@@ -224,25 +224,37 @@ func kernelsBoot(ctx context.Context, t *term, c *cli.Command, s *kernels.Store)
 			return err
 		}
 		if k.Dump == "" || c.Bool("again") {
-			if o.QEMU == "" {
-				found, err := qemu.Find(ctx, func() (string, error) { return s.QEMU(ctx) })
-				if err != nil {
-					return err
-				}
-				o.QEMU = found.Path
-			}
-			t.progressDone()
-			t.sayf("booting %s", printable.Name(k.Release))
-			wait := &bootProgress{t: t}
-			o.Console = wait
-			err := boot.Keep(ctx, s, k, o, func(stage string, done, total int64) { wait.end(); t.progress(stage, done, total) })
-			wait.end()
-			if err != nil {
-				return t.bootFailed(err, o.CPU)
+			if err := t.bootKept(ctx, s, k, o); err != nil {
+				return err
 			}
 		}
 		t.progressDone()
 		fmt.Fprintln(t.out, printable.Name(k.Dump))
+	}
+	return nil
+}
+
+// bootLimit is the longest that a boot may take.
+const bootLimit = 5 * time.Minute
+
+// bootKept boots a kernel of the user's folder, and keeps its dump there.
+func (t *term) bootKept(ctx context.Context, s *kernels.Store, k *kernels.Kernel, o *boot.Options) error {
+	if o.QEMU == "" {
+		found, err := qemu.Find(ctx, func() (string, error) { return s.QEMU(ctx) })
+		if err != nil {
+			return err
+		}
+		o.QEMU = found.Path
+	}
+	t.progressDone()
+	t.sayf("booting %s", printable.Name(k.Release))
+	wait := &bootProgress{t: t}
+	o.Console = wait
+	err := boot.Keep(ctx, s, k, o, func(stage string, done, total int64) { wait.end(); t.progress(stage, done, total) })
+	wait.end()
+	t.progressDone()
+	if err != nil {
+		return t.bootFailed(err, o.CPU)
 	}
 	return nil
 }

@@ -29,7 +29,13 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	app := newApp(t)
 	args, err := permute(app, args)
 	if err == nil {
-		err = runApp(context.Background(), app, args)
+		var said string
+		if args, said, err = reworded(app, args); said != "" {
+			t.sayf("%s", said)
+		}
+	}
+	if err == nil {
+		err = runApp(context.Background(), app, programLast(app, args))
 	}
 	t.ended.Store(true)
 	if err == nil && t.written.err != nil {

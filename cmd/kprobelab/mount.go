@@ -37,7 +37,7 @@ func mountCommand(t *term) *cli.Command {
 			&cli.Uint64Flag{Name: "budget", Value: 100_000_000, Destination: &p.budget,
 				Usage: "stop a call after this many guest `INSTRUCTIONS`"},
 			timeoutFlag(&p.timeout),
-			&cli.GenericFlag{Name: "watch", Value: &watchFlag{&p.watches},
+			&cli.GenericFlag{Name: "watch", Value: parsed(&p.watches, watch.Parse),
 				Usage: "print who accesses `PLACE`, as run --watch does (repeatable); no file of tracing has it"},
 			&cli.BoolFlag{Name: "registers", Destination: &p.registers, Usage: "let --watch have what the processor's four debug registers can have"},
 			&cli.BoolFlag{Name: "debug", Destination: &p.debug, Usage: "print every request of the file system"},

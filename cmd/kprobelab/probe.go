@@ -15,6 +15,7 @@ import (
 	"kprobelab/internal/source"
 	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
+	"kprobelab/run"
 )
 
 func probeCommand(t *term) *cli.Command {
@@ -65,23 +66,23 @@ func probe(t *term, c *cli.Command) error {
 	}
 	for _, v := range c.StringSlice("vars") {
 		if err := debuginfo.WriteVariables(t.out, f, v, c.Bool("externs")); err != nil {
-			return sourceError(fmt.Errorf("-V: %w", err))
+			return run.SourceError(fmt.Errorf("-V: %w", err))
 		}
 	}
 	for _, l := range c.StringSlice("line") {
 		if err := debuginfo.WriteLines(t.out, f, l, c.String("source")); err != nil {
-			return sourceError(fmt.Errorf("-L: %w", err))
+			return run.SourceError(fmt.Errorf("-L: %w", err))
 		}
 	}
 	w := &perfprobe.Writer{File: f, Features: features}
 	for _, d := range c.StringSlice("definition") {
 		if err := debuginfo.WriteDefinitions(t.out, w, d); err != nil {
-			return sourceError(fmt.Errorf("-D: %w", err))
+			return run.SourceError(fmt.Errorf("-D: %w", err))
 		}
 	}
 	for _, fn := range c.StringSlice("calls") {
 		if err := debuginfo.WriteCalls(t.out, f, fn); err != nil {
-			return sourceError(fmt.Errorf("--calls: %w", err))
+			return run.SourceError(fmt.Errorf("--calls: %w", err))
 		}
 	}
 	return nil

@@ -81,13 +81,13 @@ func TestRawOnATerminal(t *testing.T) {
 		"stderr_raw_stdout_is_a_pipe": {2, []string{"--raw"}, false, true, string(text)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			args := append(append([]string{"kprobelab", "run", "--program"}, c.flags...), writer(t, text, c.fd))
+			args := append(append([]string{"kprobelab", "uprobe"}, c.flags...), writer(t, text, c.fd))
 			assert.Contains(t, onTerminals(t, args, c.out, c.errs)[c.fd-1], c.want)
 		})
 	}
 }
 
-// A guest's programs are no other: run --exec, and the commands of scripts.
+// A guest's programs are no other: exec, and the commands of scripts.
 func TestRawOfAGuestOnATerminal(t *testing.T) {
 	dump := runs.File(t, "6.1")
 	const echo = `/bin/busybox sh -c "printf '\\033[1mout'; printf '\\033[1merr' >&2"`

@@ -41,7 +41,7 @@ func TestSanitizedProgramsHaveUprobes(t *testing.T) {
 			if text, err := exec.Command("gcc", "-g", "-O1", "-fsanitize="+kind, prog+".c", "-o", prog).CombinedOutput(); err != nil {
 				t.Skipf("no gcc with -fsanitize=%s: %v\n%s", kind, err, text)
 			}
-			args := []string{"kprobelab", "run", "--uprobe", prog + ":twice", "--stats", "--env", "ASAN_OPTIONS=detect_leaks=0", "--env", "LSAN_OPTIONS=detect_leaks=0"}
+			args := []string{"kprobelab", "uprobe", "--uprobe", prog + ":twice", "--stats", "--env", "ASAN_OPTIONS=detect_leaks=0", "--env", "LSAN_OPTIONS=detect_leaks=0"}
 			needs, err := exec.Command("ldd", prog).Output()
 			if err != nil {
 				t.Skipf("no ldd: %v", err)

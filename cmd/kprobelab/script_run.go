@@ -31,7 +31,7 @@ func (t *term) unread(err error) error {
 		fmt.Fprint(t.err, refused.Text)
 		return &failure{exitRefused, err}
 	}
-	return sourceError(err)
+	return run.SourceError(err)
 }
 
 // start runs the script and says how it ended.

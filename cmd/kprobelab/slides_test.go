@@ -22,6 +22,7 @@ import (
 	"kprobelab/internal/mailbox"
 	"kprobelab/internal/orc"
 	"kprobelab/kprobes"
+	"kprobelab/run"
 	"kprobelab/x86"
 )
 
@@ -67,7 +68,7 @@ func stapped(t *testing.T, args ...string) []string {
 // watched runs a program with probes of the test's own, without a script.
 func watched(t *testing.T, dump, command string, prepare func(l *kprobelab.Lab)) string {
 	t.Helper()
-	l, err := kprobelab.Open(dump, &kprobelab.Options{Optimize: true, Budget: execBudget})
+	l, err := kprobelab.Open(dump, &kprobelab.Options{Optimize: true, Budget: run.ProgramBudget})
 	require.NoError(t, err)
 	defer l.Close()
 	prepare(l)

@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/bounded"
+	"kprobelab/run"
 	"kprobelab/script"
 )
 
@@ -42,7 +43,7 @@ func stapCommand(t *term) *cli.Command {
 			&cli.StringSliceFlag{Name: "define", Aliases: []string{"D"}, Usage: "set a limit, `NAME=VALUE`: " + strings.Join(script.StapLimits, ", ") + " (repeatable)"},
 			&cli.StringSliceFlag{Name: "global", Aliases: []string{"G"}, Usage: "give a global variable another beginning, `NAME=VALUE` (repeatable)"},
 			&cli.BoolFlag{Name: "stats", Aliases: []string{"t"}, Destination: &r.stats, Usage: "print, on standard error, how each probe was planted, its hits, misses and statements"},
-			&cli.Uint64Flag{Name: "budget", Value: execBudget, Destination: &r.plan.Budget, Usage: "stop a call or the program after this many guest `INSTRUCTIONS`"},
+			&cli.Uint64Flag{Name: "budget", Value: run.ProgramBudget, Destination: &r.plan.Budget, Usage: "stop a call or the program after this many guest `INSTRUCTIONS`"},
 			&cli.DurationFlag{Name: "for", Value: time.Minute, Destination: &r.plan.Wait, Usage: "without -c and --call, let this much virtual `TIME` pass at most"},
 			decoderFlag("x86asm"), debuginfoFlag(),
 			rawFlag(t),

@@ -20,7 +20,7 @@ const (
 	// SourceText bounds a file of source text, in bytes.
 	// Test: TestSourcesThatAreTooLong
 	SourceText = 16 << 20
-	// ProgramFile bounds a file that run --program or --file names, in bytes.
+	// ProgramFile bounds a program of uprobe or a file of its --file, in bytes.
 	// Test: TestFilesThatAreTooLong
 	ProgramFile = 512 << 20
 	// ProgramFiles bounds the files of the folders that --file names.

@@ -3,8 +3,12 @@ package mailbox
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
+
+// Environment is that of each program, but for what a caller adds.
+var Environment = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/"}
 
 // Program is the command that runs a program: what --exec says, as a shell would cut it
 // into words; there are quotes and backslashes, and nothing else that a shell knows. Its
@@ -17,7 +21,7 @@ func Program(kind Kind, line string, input []byte) (Command, error) {
 	if len(args) == 0 || !path.IsAbs(args[0]) {
 		return Command{}, fmt.Errorf("%w: %.80q begins with no absolute path of a program, such as /bin/true", ErrCommand, line)
 	}
-	return Command{Kind: kind, Args: args, Env: []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/"}, Dir: "/", Input: input}, nil
+	return Command{Kind: kind, Args: args, Env: slices.Clone(Environment), Dir: "/", Input: input}, nil
 }
 
 // words cuts a line at blanks that are not quoted.

@@ -31,7 +31,7 @@ func realDump(c *tryOut) {
 	}
 	all := [][]string{
 		limits("info", file), limits("info", "--json", file), limits("explain", file, "vfs_read"), limits("symbols", file, "vfs_*"), limits("scan", file),
-		limits("run", "--budget", "30000000", "--kprobe", "vfs_read", "--exec", "/bin/busybox echo hello", file),
+		limits("exec", "--budget", "30000000", "--kprobe", "vfs_read", "--kernel", file, "/bin/busybox", "echo", "hello"),
 		limits("run", "--budget", "30000000", "--kretprobe", "ksys_read", "--syscall", "getpid()", file),
 		limits("run", "--budget", "30000000", "--call", "snprintf(buf[64], 64, \"%d\", 42)", file),
 		limits("bpftrace", "-r", file, "-lv", "fentry:vfs_read"), limits("stap", "-r", file, "-L", `kernel.function("vfs_read")`),

@@ -275,7 +275,7 @@ func changingFile(c *tryOut) {
 // commandLine is words of the program in a random order, with values that are
 // right, nearly right, and absurd.
 func commandLine(c *tryOut) {
-	commands := []string{"run", "scan", "info", "explain", "check", "decode", "symbols", "sample", "help", "version", "completion", "bench", "nosuch", ""}
+	commands := []string{"run", "uprobe", "scan", "info", "explain", "check", "decode", "symbols", "sample", "help", "version", "completion", "bench", "nosuch", ""}
 	flags := []string{
 		"--kprobe", "--kretprobe", "--call", "--task", "-e", "--cpus", "--seed", "--no-post", "--no-settle", "--steps", "--json", "--tsv", "--sysctl",
 		"--profile", "--cpu", "--config", "--symbols", "--live-text", "--module", "--decoder", "--hex", "--points", "--list", "--padding", "--help", "--max-output", "--nosuch", "-", "--",
@@ -296,10 +296,10 @@ func commandLine(c *tryOut) {
 			args = append(args, values[c.rng.IntN(len(values))])
 		}
 	}
-	if args[0] == "run" || args[0] == "sample" {
+	if args[0] == "run" || args[0] == "uprobe" || args[0] == "sample" {
 		args = append(args, "--max-output=100000")
 	}
-	if args[0] == "run" {
+	if args[0] == "run" || args[0] == "uprobe" {
 		args = append(args, "--timeout=20s")
 	}
 	if args[0] == "bench" { // by itself it measures for minutes

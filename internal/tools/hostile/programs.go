@@ -77,11 +77,11 @@ func systemCalls(c *tryOut) {
 	copy(b[tinyprogram.Offset(0):], code)
 	c.guest = true
 	engine := []string{"unicorn", "interp"}[c.rng.IntN(2)]
-	args := []string{"run", "--timeout", "15s", "--max-output", "100000", "--budget", "50000000", "--engine", engine, "--seed", fmt.Sprint(c.rng.IntN(100))}
+	args := []string{"uprobe", "--timeout", "15s", "--max-output", "100000", "--budget", "50000000", "--engine", engine, "--seed", fmt.Sprint(c.rng.IntN(100))}
 	if c.rng.IntN(3) == 0 {
 		args = append(args, "-e", "p:u/x "+c.dir+"/program:0x1000")
 	}
-	c.run(nil, append(args, "--program", c.file("program", b))...)
+	c.run(nil, append(args, c.file("program", b))...)
 }
 
 // dumpForms make a dump of another form.
@@ -178,6 +178,6 @@ func damagedDump(c *tryOut) {
 		b = mutate(c.rng, b)
 	}
 	file := c.file("dump", b)
-	all := [][]string{{"info", file}, {"info", "--json", file}, {"run", "--timeout", "20s", "--call", "gcd(1, 2)", file}, {"run", "--timeout", "20s", "--exec", "/bin/x", file}, {"scan", file}}
+	all := [][]string{{"info", file}, {"info", "--json", file}, {"run", "--timeout", "20s", "--call", "gcd(1, 2)", file}, {"exec", "--timeout", "20s", "--kernel", file, "/bin/x"}, {"scan", file}}
 	c.run(nil, all[c.rng.IntN(len(all))]...)
 }

@@ -1,5 +1,5 @@
 // Command forms boots kernels, saves each machine in every form that QEMU and makedumpfile
-// write, and has kprobelab open it: info, explain, run, run --as and run --exec have to say
+// write, and has kprobelab open it: info, explain, run, run --as and exec have to say
 // what they say of the dump that boot writes, or end with one sentence. It prints a row a
 // form, and ends with 1 where one is neither.
 package main
@@ -34,7 +34,7 @@ func main() {
 	flag.StringVar(&o.lab, "lab", "bin/kprobelab", "the program kprobelab")
 	flag.StringVar(&o.qemu, "qemu", "qemu-system-x86_64", "the program that starts QEMU")
 	flag.StringVar(&o.makedumpfile, "makedumpfile", "makedumpfile", "the program makedumpfile")
-	flag.StringVar(&o.busybox, "busybox", "", "busybox, the program that --as is and --exec runs")
+	flag.StringVar(&o.busybox, "busybox", "", "busybox, the program that --as is and exec runs")
 	flag.StringVar(&o.work, "work", "", "a folder with room for twice the machine's memory")
 	flag.BoolVar(&o.kaslr, "kaslr", false, "let the kernel choose where it is")
 	flag.IntVar(&o.cpus, "cpus", 1, "how many processors there are")
@@ -219,7 +219,7 @@ var questions = []question{
 	{"explain", []string{"explain", "DUMP", "vfs_read"}, func(line string) bool { return !strings.Contains(line, "profile") }},
 	{"run", []string{"run", "DUMP", "--kprobe", "vfs_read", "--call", `openat(AT_FDCWD, "/etc/hostname", O_RDONLY)`, "--call", "read(3, buf[16], 16)"}, every},
 	{"--as", []string{"run", "DUMP", "--as", "busybox", "--call", "getppid()"}, every},
-	{"--exec", []string{"run", "DUMP", "--exec", "/bin/busybox cat /etc/hostname"}, every},
+	{"exec", []string{"exec", "--kernel", "DUMP", "/bin/busybox", "cat", "/etc/hostname"}, every},
 }
 
 func every(string) bool { return true }

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"kprobelab/internal/mailbox"
+	"kprobelab/profile"
+	"kprobelab/run"
+)
+
+// For one release, run still takes what exec and uprobe are for, and prints their command line.
+
+// oldFlags are the flags of exec and uprobe that run had, with the names that uprobe has for them.
+var oldFlags = map[string]string{"uprobe-pid": "pid"}
+
+// oldRun is run with the flags that it had.
+func oldRun(c *cli.Command) *cli.Command {
+	flags := slices.Clone(c.Flags)
+	for _, name := range []string{"exec", "env", "cwd", "stdin", "uprobe", "uretprobe", "uprobe-pid", "file"} {
+		flags = append(flags, &cli.StringFlag{Name: name})
+	}
+	for _, name := range []string{"program", "stats"} {
+		flags = append(flags, &cli.BoolFlag{Name: name})
+	}
+	return &cli.Command{Name: c.Name, Flags: flags}
+}
+
+// reworded is the command line of exec or uprobe that one of run means, with what is said of it; args itself where it means
+// none.
+func reworded(app *cli.Command, args []string) (now []string, said string, err error) {
+	if len(args) < 3 || args[1] != "run" {
+		return args, "", nil
+	}
+	list := arguments(oldRun(app.Command("run")), args[2:])
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(list, func(a given) bool { return slices.Contains(names, a.flag) })
+	}
+	events := func(is func(string) bool) bool {
+		return slices.ContainsFunc(list, func(a given) bool { return (a.flag == "e" || a.flag == "event") && is(a.value) })
+	}
+	jobs := has("exec", "call")
+	switch {
+	case has("help", "h"):
+		return args, "", nil
+	case has("exec"), jobs && has("uprobe", "uretprobe"):
+		now, err = asExec(list)
+	case has("program"), !jobs && (has("uprobe", "uretprobe") || events(run.IsUserEvent)):
+		now = asUprobe(list)
+	default:
+		ofProgram, err := meansProgram(list, has, jobs || has("task"))
+		if err != nil || !ofProgram {
+			return args, "", err
+		}
+		now = asUprobe(list)
+	}
+	if err != nil {
+		return args, "", err
+	}
+	said = fmt.Sprintf("kprobelab: this command line is now: kprobelab %s", shellLine(now))
+	if now[0] == "exec" {
+		now = slices.Insert(now, 1, "--exits")
+	}
+	return append(args[:1:1], now...), said, nil
+}
+
+// meansProgram reports whether probes without calls are meant for a program: IMAGE is one then.
+func meansProgram(list []given, has func(...string) bool, jobs bool) (bool, error) {
+	at := slices.IndexFunc(list, func(a given) bool { return a.flag == "" })
+	if jobs || at < 0 || !has("kprobe", "kretprobe", "watch", "e", "event") {
+		return false, nil
+	}
+	program := list[at].value
+	rules, _ := profile.Named(profile.Default)
+	if _, err := run.OpenSource(program, rules); err != nil {
+		return false, nil // a kernel's image, or the reader of images says what it is
+	}
+	for _, a := range list {
+		if a.flag == "kprobe" || a.flag == "kretprobe" {
+			if !strings.Contains(program, "/") {
+				program = "./" + program
+			}
+			return false, usagef("--kprobe and --kretprobe are for kernels, and %s is a program: kprobelab uprobe --uprobe or --uretprobe %s:%s", program, program, a.value)
+		}
+	}
+	if !has("e", "event") {
+		return false, usagef("%s is a program: kprobelab uprobe runs it", program)
+	}
+	return true, nil
+}
+
+// asUprobe is the command line of uprobe.
+func asUprobe(list []given) []string {
+	now, operands := []string{"uprobe"}, []string(nil)
+	for _, a := range list {
+		name, old := oldFlags[a.flag]
+		switch {
+		case a.flag == "":
+			operands = append(operands, a.value)
+		case a.flag == "program":
+		case old:
+			now = append(now, "--"+name, a.value)
+		default:
+			now = append(now, a.words...)
+		}
+	}
+	return withProgram(now, operands)
+}
+
+// withProgram adds the program, after two dashes where it would be taken for a flag.
+func withProgram(now, operands []string) []string {
+	if len(operands) > 0 && strings.HasPrefix(operands[0], "-") {
+		now = append(now, "--")
+	}
+	return append(now, operands...)
+}
+
+// asExec is the command line of exec: the last program is PROGRAM, what comes before it and after it are jobs.
+func asExec(list []given) ([]string, error) {
+	now, program := []string{"exec"}, []string(nil)
+	last := -1
+	for i, a := range list {
+		if a.flag == "exec" {
+			last = i
+		}
+	}
+	for i, a := range list {
+		switch {
+		case a.flag == "cpus": // a dump has those it was booted with
+		case a.flag == "":
+			now = append(now, "--kernel", a.value)
+		case i == last:
+			c, err := mailbox.Program(mailbox.Exec, a.value, nil)
+			if err != nil {
+				return nil, usagef("--exec: %w", err)
+			}
+			program = c.Args
+		case a.flag == "exec" || a.flag == "call":
+			job := "--before"
+			if last >= 0 && i > last {
+				job = "--after"
+			}
+			now = append(now, job, a.value)
+		default:
+			now = append(now, a.words...)
+		}
+	}
+	if !slices.ContainsFunc(list, func(a given) bool { return a.flag == "" || a.flag == "kernel" }) {
+		now = append(now, "--kernel", "-")
+	}
+	return withProgram(now, program), nil
+}
+
+// shellLine writes words for a shell.
+func shellLine(words []string) string {
+	list := make([]string, len(words))
+	for i, w := range words {
+		if list[i] = w; w == "" || strings.ContainsFunc(w, func(r rune) bool {
+			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_=./:,+@%^", r))
+		}) {
+			list[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(list, " ")
+}
