@@ -63,9 +63,8 @@ type blacklist struct {
 // not modify it.
 func (img *Image) Blacklist() []BlacklistEntry { return img.tables.blacklist.list }
 
-// Blacklisted implements View. The bounds of .kprobes.text count as one
-// element; the rule for compiler-made clones (a name with a dot) is the
-// caller's, who knows the symbol.
+// Blacklisted implements View. The bounds of .kprobes.text count as one element. The caller,
+// who knows the symbol, applies the rule for compiler-made clones (names with a dot).
 func (img *Image) Blacklisted(addr x86.Addr) (x86.Range, bool) {
 	b := &img.tables.blacklist
 	i := sort.Search(len(b.byStart), func(i int) bool { return b.byStart[i].Start > addr }) - 1

@@ -88,8 +88,8 @@ func (img *Image) newBootPatcher() (*bootPatcher, error) {
 	return p, nil
 }
 
-// patch is boot's order from 5.18 on (alternative_instructions), with what
-// earlier and later initialisation does before and after it.
+// patch patches in boot's order from 5.18 on (alternative_instructions), together with
+// the initialisation before and after it.
 func (p *bootPatcher) patch(o tableOwner) {
 	if !p.early {
 		p.paravirt(o)
@@ -123,8 +123,8 @@ func (p *bootPatcher) paravirt(o tableOwner) {
 	}
 }
 
-// returns turns jumps to the return thunk into returns where the processor
-// needs no thunk; elsewhere into jumps to the thunk that it needs.
+// returns turns jumps to the return thunk into returns if the processor needs no thunk,
+// else into jumps to the thunk that it needs.
 func (p *bootPatcher) returns(o tableOwner) {
 	compiled, ok := p.img.symbolAddr(compiledThunk)
 	if !ok || p.feats.returnThunk == compiledThunk {
@@ -169,7 +169,7 @@ func (p *bootPatcher) returnThunk() x86.Addr {
 // branches indirect target selection does not mislead.
 const halfLine = 0x20
 
-// returnThunkAt is the thunk for a return at that address, 0 for a plain one.
+// returnThunkAt returns the thunk for a return at that address, 0 for a plain return.
 func (p *bootPatcher) returnThunkAt(addr x86.Addr) x86.Addr {
 	if p.feats.returnThunk == itsReturnThunk && addr&halfLine != 0 {
 		return 0
@@ -187,8 +187,8 @@ func (p *bootPatcher) setReturnThunk() {
 	}
 }
 
-// Endbr64, and what replaces it where no indirect branch may land: to 6.17, and
-// from 6.18 on (gen_endbr_poison).
+// Endbr64, and its replacement if no indirect branch may land there: to 6.17, and from
+// 6.18 on (gen_endbr_poison).
 var (
 	endbr64     = []byte{0xf3, 0x0f, 0x1e, 0xfa}
 	sealedNop4  = []byte{0x66, 0x0f, 0x1f, 0x00}
@@ -220,7 +220,7 @@ const (
 	dsPrefix   = 0x3e
 )
 
-// locks takes the lock prefixes out of the text where there is one processor
+// locks removes the lock prefixes from the text of a machine with one processor
 // (alternatives_smp_unlock). Text of other sections than .text keeps them.
 func (p *bootPatcher) locks(o tableOwner) {
 	if !p.cpu.flags[oneProcessor] {

@@ -14,7 +14,7 @@ type alternative struct {
 	addr, repl       x86.Addr
 	feature          feature
 	addrLen, replLen int
-	// not: replaced where the feature is absent.
+	// not: replaced if the processor lacks the feature.
 	not bool
 	// call: the text is a call through memory that becomes a direct one.
 	call bool
@@ -241,9 +241,9 @@ func (p *alternativePatcher) jumpedNops(buf []byte) {
 // jmp8 is a jump by a distance of one byte.
 const jmp8 = 0xeb
 
-// directCall makes "call *ptr(%rip)" a direct call of what the pointer holds
-// now, still as if it stood at the replacement. It returns the length, 0 for
-// a call of nothing, -1 where the text is no such call.
+// directCall makes "call *ptr(%rip)" a direct call of the pointer's present value,
+// relative to the replacement's address. It returns the length, 0 for a call of
+// nop_func, -1 if the text is no such call.
 func (p *alternativePatcher) directCall(a *alternative, text, buf []byte) int {
 	if a.replLen != 5 || buf[0] != 0xe8 || len(text) < 6 || text[0] != 0xff || text[1] != 0x15 {
 		return -1
@@ -297,7 +297,7 @@ func isBranch(k *decoder.Kernel) bool {
 	return op == 0xe8 || op == 0xe9 || op == 0xeb || op>>4 == 7 || op == 0x0f && k.Opcode[1]>>4 == 8
 }
 
-// shortenJump makes jmp rel32 a jmp rel8 followed by int3s where it fits.
+// shortenJump makes jmp rel32 a jmp rel8 followed by int3s, if the distance fits.
 func shortenJump(insn []byte, dist int32) {
 	if dist != int32(int8(dist)) {
 		return
@@ -332,8 +332,8 @@ func (p *alternativePatcher) modernNops(buf []byte) {
 	}
 }
 
-// nopAt returns the length of the instruction at b, 0 for none, and whether
-// it is a nop (not pause).
+// nopAt returns the length of the instruction at b, 0 if there is none, and whether it
+// is a nop (not pause).
 func (p *alternativePatcher) nopAt(b []byte) (int, bool) {
 	k, err := decoder.DecodeKernel(b, &p.decoder)
 	if err != nil {

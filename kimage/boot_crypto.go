@@ -29,9 +29,8 @@ func (m *cpuModel) all(names []string) bool {
 	return true
 }
 
-// cryptoCalls are static calls with the functions to choose from. The first one
-// counts that the image has and whose flags the processor has; without any, the
-// call stays as it is.
+// cryptoCalls are static calls with the functions to choose from. The call gets the first
+// function that the image has and whose flags the processor has; without any it stays as it is.
 var cryptoCalls = []struct {
 	key     string
 	choices []cryptoChoice

@@ -108,7 +108,7 @@ func (p *bootPatcher) decideForms() {
 	p.decideTailCalls()
 }
 
-// anyOf is the first of the names that the image has, "" for none.
+// anyOf returns the first of the names that the image has, "" if it has none.
 func (img *Image) anyOf(names ...string) string {
 	for _, name := range names {
 		if found := img.partly(name); found != "" {
@@ -209,8 +209,8 @@ func (p *bootPatcher) decideTailCalls() {
 	p.forms.callsAgain = p.say(factTailCalls, witnesses...) == tailCallsByThunk
 }
 
-// zeroForm looks for the form under its name, in the code that compares text with it, and in the
-// data, where one of the two is.
+// zeroForm searches the form by its name, in the code that compares text with it, and in the
+// data, if exactly one of the two forms is there.
 func (img *Image) zeroForm() (form []byte, why string) {
 	known := [][]byte{xor5rax, xor5raxOlder}
 	if at, ok := img.symbolAddr("xor5rax"); ok {

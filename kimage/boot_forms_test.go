@@ -45,8 +45,8 @@ func formsOf(t *testing.T, release string, data []byte, functions map[string][]b
 
 func table(longest int) []byte { return bytes.Join(nopl[1:longest+1], nil) }
 
-// Rule: how a kernel writes what it patches is what its own table and code show, and its release only
-// where they are silent; who decided is a fact, and so is who says otherwise.
+// Rule: the forms that a kernel writes follow from its own table and code, and from its release
+// only if these do not tell. A fact has the deciding evidence, and the contrary evidence.
 func TestFormsByTheImage(t *testing.T) {
 	int3 := []byte{0xc6, 0x04, 0x07, 0xcc} // movb $0xcc,(%rdi,%rax)
 	ret := []byte{0xc3}
@@ -96,7 +96,7 @@ func TestFormsByTheImage(t *testing.T) {
 	}
 }
 
-// Rule: an alternative of 6.3 has flags, and is written as those of 6.2 are.
+// Rule: an alternative of 6.3 has flags, and is written as 6.2's are.
 func TestAlternativesOf63(t *testing.T) {
 	for _, c := range altCases() {
 		if c.classic == "" {
@@ -135,8 +135,8 @@ func TestJumpsOverNops(t *testing.T) {
 	}
 }
 
-// Rule: with AMD's retpolines an lfence and an indirect branch take the place of a branch to a thunk,
-// where they fit; what follows is filled as the release fills it.
+// Rule: with AMD's retpolines an lfence and an indirect branch replace a branch to a thunk, if they
+// fit; the bytes after them are filled as the release fills them.
 func TestRetpolineFormsByRelease(t *testing.T) {
 	older := patchForms{nops: nopsFor(false, false, true)}
 	later := patchForms{nops: nopsFor(false, true, true), relocates: true, prefixes: true}
@@ -232,8 +232,8 @@ func featuresOf(t *testing.T, release, cpu string, functions, off []string) *cpu
 	return img.features(m)
 }
 
-// Rule: without an option, or without the bug, a mitigation is not there, and what it would have made
-// unnecessary is.
+// Rule: without its option, or without the bug, a mitigation is absent; a mitigation that it would
+// have replaced is present.
 func TestMitigationsThatAreLeftOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		cpu      string
@@ -266,9 +266,9 @@ func TestMitigationsThatAreLeftOut(t *testing.T) {
 	}
 }
 
-// Rule: a tail call of nothing goes to the return thunk where what patches returns has static calls
-// written again, and is a plain return where only call depth tracking does; the release tells where
-// the code cannot be read. A module's is written when the thunk is chosen.
+// Rule: a tail call of nothing goes to the return thunk if the function that patches returns writes
+// static calls again, and is a plain return if only call depth tracking does; the release decides
+// if the code cannot be read. A module's is written when the thunk is chosen.
 func TestTailCallsOfNothing(t *testing.T) {
 	calls := func(functions ...string) map[string][]byte {
 		m := map[string][]byte{"static_call_force_reinit": {0xc3}}

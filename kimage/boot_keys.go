@@ -7,23 +7,22 @@ import (
 	"kprobelab/x86"
 )
 
-// bootKey is a static key that boot turns, and with it the jump labels that ask
-// it.
+// bootKey is a static key that boot turns, and with it the jump labels that test the key.
 type bootKey struct {
-	// name is the key's symbol, off where in it the key lies.
+	// name is the key's symbol, off the key's offset in it in bytes.
 	name string
 	off  int64
 	// on is the state that boot leaves.
 	on bool
-	// when, when not nil, says on which processors boot does it.
+	// when reports whether boot turns the key on a processor; nil: on every processor.
 	when func(*bootPatcher) bool
-	// why says what turns it.
+	// why is the reason in words.
 	why string
 }
 
-// bootKeys are the keys that every booting machine turns, or every one with
-// such a processor: from 5.10 to 7.3, on at most 64 CPUs, without options on
-// the command line. A key that an image does not have is skipped.
+// bootKeys are the keys that boot turns on every machine, or on every machine with such
+// a processor: from 5.10 to 7.3, on at most 64 CPUs, without options on the command
+// line. A key that an image does not have is skipped.
 var bootKeys = []bootKey{
 	{"__use_tsc", 0, true, flag("tsc"), "the time-stamp counter is the scheduler's clock"},
 	{"__sched_clock_stable", 0, true, stableClock, "that counter runs at one rate"},
@@ -124,8 +123,7 @@ func (p *bootPatcher) keyOn(name string) bool {
 	return false
 }
 
-// turnKeys turns the keys that boot turns, and makes every jump label what its
-// key asks for.
+// turnKeys turns the keys that boot turns, and writes every jump label for its key's state.
 func (p *bootPatcher) turnKeys() {
 	turned := map[x86.Addr]bool{}
 	for _, k := range slices.Concat(bootKeys, cryptoKeys) {
@@ -160,8 +158,8 @@ func (p *bootPatcher) setKey(key x86.Addr, on bool) {
 	le.PutUint32(count, users)
 }
 
-// jumpLabel writes the branch for the key's state: a nop where the code that
-// follows is the likely one and the key is on, or where neither holds.
+// jumpLabel writes the branch for the key's state: a nop if either both hold, the
+// following code is the likely one and the key is on, or neither.
 func (p *bootPatcher) jumpLabel(j JumpLabel, on bool) {
 	text := p.img.bytes(j.Addr, j.Len)
 	switch {

@@ -46,9 +46,8 @@ func nopsFor(byCPU, long, k8 bool) nops {
 	}
 }
 
-// k8Nops reports whether releases to 5.12 prefer nops made of prefixes on the
-// processor (arch_init_ideal_nops): AMD's to family 15, and Intel's from Core to
-// Westmere but for the Atoms.
+// k8Nops reports whether releases to 5.12 prefer nops made of prefixes on the processor
+// (arch_init_ideal_nops): on AMD's to family 15, and on Intel's from Core to Westmere except Atoms.
 func (m *cpuModel) k8Nops() bool {
 	switch m.vendor {
 	case vendorAMD:

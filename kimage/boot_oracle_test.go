@@ -14,8 +14,8 @@ import (
 	"kprobelab/x86"
 )
 
-// Rule: the text computed from the file is the text that a real kernel had
-// after booting, but for what only a running machine decides.
+// Rule: the text computed from the file equals a real kernel's text after boot, except
+// for bytes that only a running machine decides.
 func TestBootTextAgainstRealKernels(t *testing.T) {
 	kimage.EachKernel(t, func(t *testing.T, kernel string, img *kimage.Image) {
 		live := oracle.LiveText(t, kernel)
@@ -23,8 +23,7 @@ func TestBootTextAgainstRealKernels(t *testing.T) {
 	})
 }
 
-// Rule: another processor's text differs by what its features and mitigations
-// ask for.
+// Rule: another processor's text differs by its features and mitigations.
 func TestBootTextOfEPYC(t *testing.T) {
 	packed, err := os.ReadFile(oracle.File(t, "oracle", "epyc_live_text.bin.zst"))
 	if err != nil {

@@ -16,9 +16,9 @@ const indirectThunk = "__x86_indirect_thunk_"
 // thunkRegisters are the registers by number, as thunks are named.
 var thunkRegisters = []string{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}
 
-// retpolines turns calls of and jumps to the thunks into indirect ones, where the kernel
+// retpolines turns calls of and jumps to the thunks into indirect ones, if the kernel
 // restricts indirect branches in another way, with an lfence, or not at all (patch_retpoline;
-// 5.16 and later, earlier ones have alternatives for it).
+// 5.16 and later; earlier releases have alternatives for it).
 func (p *bootPatcher) retpolines(o tableOwner) {
 	if p.feats.has[p.feats.retpoline] && !p.lfenced() || p.feats.returnThunk == itsReturnThunk {
 		return

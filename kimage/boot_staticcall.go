@@ -21,7 +21,7 @@ type staticCallPatcher struct {
 	// plain return; a conditional tail call of nothing goes to thunk, if there is one.
 	thunkAt func(x86.Addr) x86.Addr
 	thunk   x86.Addr
-	// byKey are the sites of each key, gathered when first asked for.
+	// byKey are the sites of each key, gathered at the first use.
 	byKey map[x86.Addr][]StaticCall
 }
 
@@ -113,8 +113,8 @@ func (p *staticCallPatcher) jcc(at, fn x86.Addr) {
 	}
 }
 
-// The models of preemption that PREEMPT_DYNAMIC can begin with, and the fact
-// that tells which.
+// The models of preemption that PREEMPT_DYNAMIC can begin with, and the name of the
+// fact with the model.
 const (
 	factPreemptModel = "preemption model"
 	preemptNone      = "none"
@@ -147,9 +147,9 @@ var preemptCalls = map[string][]staticCallUpdate{
 	preemptLazy: nil,
 }
 
-// bootCalls are the static calls that boot updates on every machine (6.5 and
-// later): those of a local APIC in memory, addressed physically, and of the
-// idle loop without a driver. A key that an image does not have is skipped.
+// bootCalls are the static calls that boot updates on every machine (6.5 and later):
+// the calls of a local APIC in memory, addressed physically, and of the idle loop
+// without a driver. A key that an image does not have is skipped.
 var bootCalls = []staticCallUpdate{
 	{"apic_call_eoi", "native_apic_mem_eoi"},
 	{"apic_call_native_eoi", "native_apic_mem_eoi"},
@@ -167,8 +167,8 @@ var bootCalls = []staticCallUpdate{
 	{"x86_idle", "default_idle"},
 }
 
-// flatCalls are in place of those where a machine has at most 8 processors, which a
-// kernel then addresses logically (to 6.11).
+// flatCalls replace the same calls on a machine with at most 8 processors, which a
+// kernel addresses logically (to 6.11).
 var flatCalls = []staticCallUpdate{
 	{"apic_call_send_IPI", "default_send_IPI_single"},
 	{"apic_call_send_IPI_mask", "flat_send_IPI_mask"},

@@ -111,7 +111,7 @@ func TestNestedAlternativesShareTheirLength(t *testing.T) {
 	require.Equal(t, []int{9, 9, 4}, []int{list[0].addrLen, list[1].addrLen, list[2].addrLen})
 }
 
-// Rule: a static call becomes what its key's function asks for.
+// Rule: a static call becomes a call of its key's function, or the form for that function.
 func TestStaticCallForms(t *testing.T) {
 	const thunked x86.Addr = 1 // nothing, where returns go to a thunk
 	for name, c := range map[string]struct {

@@ -17,8 +17,8 @@ type bounds struct {
 	entry, irqEntry, thunks x86.Range
 	// onlyText: the symbols have no data (KALLSYMS_ALL is off).
 	onlyText bool
-	// sections, when not nil, are what kallsyms covers in place of _stext to
-	// _end: those of an object that is no kernel.
+	// sections, when not nil, are the ranges that kallsyms covers in place of _stext to
+	// _end: the sections of an object that is no kernel.
 	sections []x86.Range
 }
 
@@ -73,8 +73,7 @@ func (b *bounds) symbolEnd(syms []Symbol) func(x86.Addr) x86.Addr {
 	}
 }
 
-// findBounds reads the bounds from the symbols and, where they are silent,
-// from the sections.
+// findBounds reads the bounds from the symbols, else from the sections.
 func (img *Image) findBounds(syms []Symbol) {
 	at := addrsOf(syms, "_stext", "_text", "_etext", "_sinittext", "_einittext", "_end",
 		"__entry_text_start", "__entry_text_end", irqEntryStart, irqEntryEnd, "__indirect_thunk_start", "__indirect_thunk_end")
@@ -102,8 +101,8 @@ func (img *Image) findBounds(syms []Symbol) {
 	b.onlyText = b.noData(syms)
 }
 
-// objectBounds is for an object that is no kernel: its executable sections are
-// text, init text too, for nothing has freed it.
+// objectBounds sets the bounds of an object that is no kernel: its executable sections
+// are text, init text too, because nothing has freed it.
 func (img *Image) objectBounds() {
 	b := &img.bounds
 	b.sections = []x86.Range{}

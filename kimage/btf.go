@@ -14,8 +14,8 @@ import (
 type Proto struct {
 	Name   string
 	Params []Param
-	// Ret is the result, without a name; its Type is "void" and its Size 0
-	// where there is none.
+	// Ret is the result, without a name; a function without a result has the Type
+	// "void" and the Size 0.
 	Ret Param
 	// Variadic is true for a function with "..." after its parameters.
 	Variadic bool
@@ -43,7 +43,7 @@ func (p *Proto) Takes(n int) error {
 
 // Param is one parameter of a function, or its result.
 type Param struct {
-	// Name is empty where the source gives none.
+	// Name is empty if the source gives none.
 	Name string
 	// Type is the C text of the type, such as "const char *".
 	Type string
@@ -61,7 +61,7 @@ var ErrNoBTF = errors.New("the image has no BTF")
 // Types are the types that BTF knows, of a kernel and of its modules. The zero
 // Types knows none.
 type Types struct {
-	// files are the kernel's and then the modules' own.
+	// files are the kernel's BTF and then the modules'.
 	files []*ctype.BTF
 }
 
@@ -133,31 +133,30 @@ func (t *Types) function(name string) (f ctype.Func, ok bool) {
 	return f, false
 }
 
-// btfCache is the parsed BTF of an image and of its modules. It is made when
-// a prototype is asked for the first time: parsing costs more than opening.
+// btfCache is the parsed BTF of an image and of its modules. It is made when a
+// prototype is first needed: parsing costs more than opening.
 type btfCache struct {
 	once  sync.Once
 	types *Types
 	err   error
 }
 
-// Types are the types of the image's BTF; none where it has none, or where it
-// cannot be read.
+// Types returns the types of the image's BTF; it has none if the image has no BTF, or
+// if the BTF cannot be read.
 func (img *Image) Types() *Types {
 	c := &img.tables.btf
 	c.once.Do(func() { c.load(img) })
 	return c.types
 }
 
-// BTFError says why there are no prototypes: ErrNoBTF, or what is wrong with
-// the image's BTF; nil where it could be read.
+// BTFError says why there are no prototypes: ErrNoBTF, or the fault in the image's BTF;
+// nil if the BTF could be read.
 func (img *Image) BTFError() error {
 	img.Types()
 	return img.tables.btf.err
 }
 
-// BTF is the image's BTF as it is in the file, and that of its modules; nil
-// where there is none.
+// BTF returns the image's BTF as it is in the file, and its modules'; nil if there is none.
 func (img *Image) BTF() (raw []byte, modules [][]byte) {
 	if s := img.section(".BTF"); s != nil {
 		for _, m := range img.modules {
@@ -170,7 +169,7 @@ func (img *Image) BTF() (raw []byte, modules [][]byte) {
 	return nil, nil
 }
 
-// ModuleBTF is the BTF of a loaded module, nil where there is none.
+// ModuleBTF returns the BTF of a loaded module, nil if it has none.
 func (img *Image) ModuleBTF(name string) []byte {
 	for _, m := range img.modules {
 		if m.name == name {

@@ -10,7 +10,7 @@ import (
 	"kprobelab/internal/ctype"
 )
 
-// TestBTFAsALibraryReadsIt compares each type of real kernels with what cilium/ebpf reads.
+// TestBTFAsALibraryReadsIt compares each type of real kernels with cilium/ebpf's reading.
 func TestBTFAsALibraryReadsIt(t *testing.T) {
 	eachKernel(t, func(t *testing.T, _ string, img *Image) {
 		raw, _ := img.BTF()

@@ -6,16 +6,16 @@ import (
 	"kprobelab/internal/ctype"
 )
 
-// What a trampoline can take of a function (btf_distill_func_proto).
+// Limits of the parameters that a trampoline can pass on (btf_distill_func_proto).
 const (
 	mostParams   = 12 // MAX_BPF_FUNC_ARGS
 	largestParam = 16
 	wordSize     = 8
 )
 
-// Passed says how a trampoline of BPF programs passes on what a function takes.
+// Passed says how a trampoline of BPF programs passes on the arguments of a function.
 type Passed struct {
-	// Refused says why it cannot, "" where it can.
+	// Refused says why it cannot, "" if it can.
 	Refused string `json:"refused,omitempty"`
 	// Struct and Union: the function takes such, which not all releases pass on.
 	Struct bool `json:"struct,omitempty"`
@@ -68,14 +68,14 @@ func (t *Types) Passed(name string) (p Passed, ok bool) {
 	return p, true
 }
 
-// The kinds of type that passing on asks for.
+// The kinds of type that matter for passing arguments on.
 const (
 	passedVoid   = "void"
 	passedStruct = "structure"
 	passedUnion  = "union"
 )
 
-// passedSize is the size of what is passed in registers or on the stack, -1 where it is not.
+// passedSize returns the size of an argument in registers or on the stack, -1 if it is not passed so.
 func passedSize(t *ctype.Type) (size int, kind string) {
 	r := t.Real()
 	switch {

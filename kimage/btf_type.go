@@ -16,8 +16,8 @@ func typeOf(t *ctype.Type) Type {
 // is reports a type of a kind that is described whole.
 func (t Type) is(k ctype.Kind) bool { return t.t != nil && t.t.Kind == k && !t.t.Incomplete }
 
-// ProtoTypes are the types of a function's parameters and of its result, and
-// whether BTF knows the function; they go with what Proto returns.
+// ProtoTypes returns the types of a function's parameters and of its result, which
+// match Proto's; false if BTF does not have the function.
 func (t *Types) ProtoTypes(name string) (params []Type, ret Type, ok bool) {
 	f, ok := t.function(name)
 	if !ok {
@@ -69,7 +69,7 @@ func (t Type) Elem() (Type, bool) {
 // Composite reports a structure or union.
 func (t Type) Composite() bool { return t.is(ctype.Struct) || t.is(ctype.Union) }
 
-// Size is the type's size in bytes, 0 where it has none.
+// Size is the type's size in bytes, 0 if it has none.
 func (t Type) Size() int {
 	if t.t == nil {
 		return 0
@@ -80,13 +80,11 @@ func (t Type) Size() int {
 // Member is a member of a structure or union.
 type Member struct {
 	Type Type
-	// Offset is in bits from the start, Bits the width of a bitfield, 0 for
-	// what is none.
+	// Offset is in bits from the start; Bits is the width of a bitfield, 0 if it is no bitfield.
 	Offset, Bits int
 }
 
-// Member finds a member of a structure or union, those of unnamed ones in it
-// included.
+// Member finds a member of a structure or union, also in its unnamed members.
 func (t Type) Member(name string) (Member, bool) {
 	if !t.Composite() {
 		return Member{}, false

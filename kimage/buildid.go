@@ -11,8 +11,8 @@ const noteBuildID = 3
 // maxBuildID is more than any linker writes (a SHA-1 has 20 bytes).
 const maxBuildID = 64
 
-// BuildID is the linker's fingerprint of the image in hexadecimal, "" where it has
-// none. Nothing keeps two images from having the same.
+// BuildID is the linker's fingerprint of the image in hexadecimal, "" if it has none.
+// Two images can have the same.
 func (img *Image) BuildID() string {
 	for _, list := range [][]*Section{img.sections, img.other} {
 		for _, s := range list {

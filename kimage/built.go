@@ -11,8 +11,8 @@ import (
 	"kprobelab/profile"
 )
 
-// component is something that a kernel is built with or without. A symbol or a text of it in the
-// image, or that a whole image has none of them, counts before its configuration.
+// component is a part that a kernel is built with or without. A symbol or a text of it in the image
+// counts before the configuration; so does the absence of all of them in an image with all symbols.
 type component struct {
 	// name is the profile's field.
 	name string
@@ -81,7 +81,7 @@ func (e *evidence) built(c *profile.Config) {
 	whole := e.whole()
 	for i := range components {
 		p := &components[i]
-		// What the release does not have yet, no configuration brings.
+		// No configuration adds a component that the release does not have yet.
 		has := c.Field(p.name) == "true"
 		f, known := e.component(p, whole, has)
 		on := f.Value == "true"
@@ -95,7 +95,7 @@ func (e *evidence) built(c *profile.Config) {
 		if !known {
 			continue
 		}
-		// A profile that is asked for has no more than its release.
+		// With a requested profile, the kernel has no more than that release.
 		if on && !has && !p.alone && (f.From == Configured || e.img.opts.Profile != nil) {
 			continue
 		}
@@ -120,8 +120,9 @@ func (e *evidence) sourceOf(name string) Source {
 	return Dated
 }
 
-// component reports whether, by the evidence, the kernel is built with a component; false if there
-// is none. An option can be older than what needs it: where the release has no such component, it is no evidence for one.
+// component decides by the evidence whether the kernel is built with a component; false if there is
+// no evidence. An option can be older than the component: if the release has no such component, the
+// option is no evidence for one.
 func (e *evidence) component(p *component, whole, has bool) (Fact, bool) {
 	var witnesses []Witness
 	add := func(on bool, why string, from Source) {
@@ -146,7 +147,7 @@ func (e *evidence) component(p *component, whole, has bool) (Fact, bool) {
 	return f, ok
 }
 
-// shown reports whether the image has what only a kernel with the component has.
+// shown reports whether the image has a sign that only a kernel with the component has.
 func (e *evidence) shown(p *component) (there bool, why string, from Source) {
 	if p.section != "" {
 		if e.img.section(p.section) != nil {

@@ -84,7 +84,7 @@ func TestBuiltWith(t *testing.T) {
 	}
 }
 
-// TestBuiltWithOtherRules: whoever asks for the rules of another release asks about this image.
+// TestBuiltWithOtherRules: the rules of another release still describe this image's components.
 func TestBuiltWithOtherRules(t *testing.T) {
 	asked, _ := profile.Named("5.10")
 	img := openBytes(t, kernelWith("", everyKernels...), &Options{Profile: asked})

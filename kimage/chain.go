@@ -31,8 +31,8 @@ func (s Source) place() int {
 	return len(chain)
 }
 
-// decided is the first of the witnesses by the chain, and with it all that say otherwise; false
-// if there is none. What the code shows and what symbols show are of one rank, in the order given.
+// decided returns the first of the witnesses by the chain, and the witnesses with other values;
+// false if there are no witnesses. Evidence of code and of symbols has one rank, in the order given.
 func decided(witnesses []Witness) (first Witness, against []Witness, ok bool) {
 	rank := func(w *Witness) int {
 		if w.From == Symbolic {
@@ -58,7 +58,7 @@ func dated(c *profile.Config, field string) Witness {
 	return Witness{Value: c.Field(field), Evidence: "profile " + c.Name, From: Dated}
 }
 
-// decidedFact makes a fact of what the witnesses say; false if they say nothing.
+// decidedFact makes a fact of the witnesses; false if there are none.
 func decidedFact(name string, witnesses []Witness) (Fact, bool) {
 	first, against, ok := decided(witnesses)
 	return Fact{Name: name, Value: first.Value, Evidence: first.Evidence, From: first.From, Against: against}, ok
@@ -74,8 +74,8 @@ func (img *Image) Disputed() (list []Fact) {
 	return list
 }
 
-// askedFor lets a configuration that somebody gave decide, as a profile does that was asked for. What
-// the image says is kept beside it.
+// askedFor lets a configuration that the user gave decide, as a requested profile does. The image's
+// evidence is kept beside it.
 func (e *evidence) askedFor(f Fact, given Witness) Fact {
 	if e.img.opts.Config == "" || f.Value == given.Value {
 		return f

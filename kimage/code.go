@@ -5,8 +5,8 @@ import (
 	"kprobelab/x86"
 )
 
-// Walk visits the instructions of a function one by one, until visit returns false or one is unknown. It
-// visits nothing where the name is none or several.
+// Walk visits the instructions of a function one by one, until visit returns false or one is
+// unknown. It visits nothing if the image has no function of the name, or several.
 func (img *Image) Walk(function string, visit func(at x86.Addr, i *decoder.Inst) bool) {
 	found := img.Lookup(function)
 	if len(found) != 1 {

@@ -8,8 +8,8 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// Limits on what a stream may unpack to. A small file must not cost much memory
-// or time: nothing that is opened here shrinks to a hundredth of its size.
+// Limits on the unpacked size of a stream. A small file must not cost much memory or
+// time: no format that is opened here shrinks to a hundredth of its size.
 const (
 	// maxRatio bounds the unpacked size of a stream, in multiples of its packed
 	// size, once it is past thinFrom.

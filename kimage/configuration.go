@@ -58,8 +58,8 @@ func (e *evidence) readEmbedded() bool {
 	return false
 }
 
-// readBeside reads the configuration that is installed beside the image. One of
-// another release is not used, and no error: nobody asked for it.
+// readBeside reads the configuration that is installed beside the image. A configuration
+// of another release is not used; that is no error, because the user did not name it.
 func (e *evidence) readBeside() {
 	path := configBeside(e.img.path)
 	if path == "" || e.img.kind != KindKernel {

@@ -173,8 +173,8 @@ func TestDebugELF(t *testing.T) {
 	require.Zero(t, bytes.Count(sparse, []byte{0xdd}))
 }
 
-// TestManySegments: 60,000 of them, empty or not, take no time to speak of. The
-// test would otherwise take minutes.
+// TestManySegments: 60,000 segments, empty or not, take little time; a quadratic reader
+// would take minutes.
 func TestManySegments(t *testing.T) {
 	for name, size := range map[string]uint64{"empty": 0, "one_byte": 1} {
 		t.Run(name, func(t *testing.T) {

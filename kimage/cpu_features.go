@@ -47,9 +47,8 @@ const (
 	featIndirectITS = feature(11*32 + 27)
 )
 
-// namedFeatures are the features of /proc/cpuinfo that alternatives ask for,
-// for an image that does not bring the names itself. Words that CPUID fills
-// are the same in every release.
+// namedFeatures are the features of /proc/cpuinfo that alternatives test, for an image that
+// does not have the names itself. Words that CPUID fills are the same in every release.
 var namedFeatures = map[string]feature{
 	"clflush": feat(0, 19), "ss": feat(0, 27), "nx": feat(1, 20), "pdpe1gb": feat(1, 26), "rdtscp": feat(1, 27),
 	"rep_good": feat(3, 16), "monitor": feat(4, 3), "cx16": feat(4, 13), "pcid": feat(4, 17), "popcnt": feat(4, 23),
@@ -123,7 +122,7 @@ func (img *Image) stringTable(r x86.Range, base feature) map[string]feature {
 // maxFlagName bounds a feature's name in bytes.
 const maxFlagName = 32
 
-// cString reads a short string, "" where none is.
+// cString reads a short string, "" if there is none.
 func (img *Image) cString(at x86.Addr) string {
 	b := img.bytes(at, maxFlagName)
 	if b == nil {
@@ -136,7 +135,7 @@ func (img *Image) cString(at x86.Addr) string {
 	return string(name)
 }
 
-// usedFlags lists the named features that the image's alternatives ask for.
+// usedFlags lists the named features that the image's alternatives test.
 func (img *Image) usedFlags(names featureNames) []string {
 	list, _ := tableOwner{img: img}.alternatives()
 	used := map[feature]bool{}
@@ -160,9 +159,9 @@ var verw = []byte{0x0f, 0x00, 0x2d}
 // shortJumpSize is the length of a jmp rel8.
 const shortJumpSize = 2
 
-// clearBuffers are the features on which a verw depends: X86_FEATURE_CLEAR_CPU_BUF
+// clearBuffers returns the features on which a verw depends: X86_FEATURE_CLEAR_CPU_BUF
 // moved from release to release, and only its use tells it. The verw is the
-// replacement, or (to 6.6) what a jump that is replaced by nothing skips.
+// replacement, or (to 6.6) it is skipped by a jump that is replaced by nothing.
 func (img *Image) clearBuffers(list []alternative) map[feature]bool {
 	found := map[feature]bool{}
 	for _, a := range list {
@@ -177,7 +176,8 @@ func (img *Image) clearBuffers(list []alternative) map[feature]bool {
 	return found
 }
 
-// clearHistory are the features on which a call of what clears the branch history depends.
+// clearHistory returns the features on which a call of the code that clears the branch history
+// depends.
 func (img *Image) clearHistory(list []alternative) map[feature]bool {
 	found := map[feature]bool{}
 	clear, ok := img.symbolAddr("clear_bhb_loop")

@@ -172,8 +172,8 @@ func (d *cpuDecision) spectreV1() {
 	d.set(featSwapgsUser, d.m.bugs["swapgs"] && !d.out.has[featPTI])
 }
 
-// letsUsersSetGS: programs may choose any base of GS by an instruction (5.9 and later). The entry
-// code asks for the feature then.
+// letsUsersSetGS: programs may set any base of GS by an instruction (5.9 and later). Alternatives
+// of the entry code then test the feature.
 func (img *Image) letsUsersSetGS() bool {
 	list, _ := tableOwner{img: img}.alternatives()
 	if len(list) == 0 {
@@ -240,8 +240,8 @@ func (d *cpuDecision) spectreV2() {
 	// To 5.16, and in stable releases to March 2022, AMD's are an lfence and a jump, with the
 	// next number.
 	d.set(number+1, retpoline && d.m.amd() && d.out.has[featLfence61] && d.img.says("Mitigation: Full AMD retpoline"))
-	// Late releases fill it only where they have retpolines or restrict branches at
-	// each entry; others always.
+	// Late releases fill it only with retpolines or if they restrict branches at each
+	// entry; the others always.
 	d.set(featRSBSwitch, retpoline || d.out.has[featKernelIBRS] || !d.img.says("Filling RSB on context switch and VMEXIT"))
 }
 
@@ -266,7 +266,7 @@ func (d *cpuDecision) buffers() {
 	taa := bug["taa"] && d.m.flags["rtm"]
 	leaks := bug["mds"] && on(optionMDS) || taa && (on(optionTAA) || on(optionMDS)) ||
 		bug["mmio_stale_data"] && on(optionMMIO) && (bug["mds"] || taa) || bug["rfds"] && on(optionRFDS)
-	// From 6.17 on, TSA's are cleared only where the microcode does that.
+	// From 6.17 on, buffers are cleared for TSA only if the microcode does it.
 	b := d.img.findBanner()
 	leaks = leaks || bug["tsa"] && on(optionTSA) && (d.m.updated || !b.since(6, 17))
 	d.out.leaks = leaks
@@ -278,7 +278,8 @@ func (d *cpuDecision) buffers() {
 
 const itsReturnThunk = "its_return_thunk"
 
-// thunkSymbol is a thunk that a kernel may have, and what else has to be there.
+// thunkSymbol is a thunk that a kernel may have, and a second symbol that must be there, too ("" if
+// none).
 type thunkSymbol struct{ thunk, with string }
 
 // returnThunks are the thunks that mitigations choose; a later one overrides.
@@ -334,7 +335,8 @@ func (d *cpuDecision) returns() {
 		if d.img.without(t.option) || t.bug == "retbleed" && d.img.without(optionRetbleed) {
 			continue
 		}
-		// Nothing is done about indirect target selection where nothing is about spectre_v2, or without retpolines.
+		// Nothing is done about indirect target selection if nothing is done about spectre_v2, or
+		// without retpolines.
 		if t.bug == "its" && (d.img.without(optionSpectreV2) || d.img.without(optionRetpoline)) {
 			continue
 		}
@@ -346,8 +348,8 @@ func (d *cpuDecision) returns() {
 	d.barrierAtEntry()
 }
 
-// barrierAtEntry takes a barrier at each entry for retbleed, where the kernel is built without what
-// untrains returns.
+// barrierAtEntry sets a barrier at each entry for retbleed, if the kernel is built without the code
+// that untrains returns.
 func (d *cpuDecision) barrierAtEntry() {
 	if !d.m.bugs["retbleed"] || !d.m.amd() || !d.m.flags["ibpb"] || !d.img.without(optionUnret) ||
 		d.img.without(optionIBPBEntry) || d.img.without(optionRetbleed) || !d.exists("entry_ibpb") {

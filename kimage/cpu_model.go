@@ -8,17 +8,16 @@ import (
 	"kprobelab/internal/cpumodel"
 )
 
-// cpuModel is a processor as /proc/cpuinfo describes it: what CPUID says, by
-// the kernel's names, and the bugs that the kernel knows of it. What a kernel
-// makes of that, cpuFeatures decides.
+// cpuModel is a processor as /proc/cpuinfo describes it: CPUID's features by the
+// kernel's names, and the bugs that the kernel knows of it. cpuFeatures decides what a
+// kernel does with them.
 type cpuModel struct {
 	name, vendor  string
 	family, model int
 	flags, bugs   map[string]bool
 	// threads: a core has several. The named processors' have one.
 	threads bool
-	// updated: its microcode is taken to be up to date. That of the named
-	// processors is not.
+	// updated: its microcode counts as up to date. The named processors' microcode does not.
 	updated bool
 }
 
@@ -100,7 +99,7 @@ func wordSet(s string) map[string]bool {
 	return set
 }
 
-// DefaultCPU is the processor for which the text is made when nobody says.
+// DefaultCPU is the processor for which the text is made by default.
 const DefaultCPU = cpumodel.Default
 
 // HostCPU in place of a model is the processor that this program runs on, as
@@ -139,7 +138,7 @@ func (img *Image) Processor() Processor {
 	return img.processor.p
 }
 
-// processor asks the flags for each extension.
+// processor returns a Processor that has the extensions in flags.
 func (m *cpuModel) processor() Processor {
 	p := cpumodel.WithFlags(m.vendor, func(flag string) bool { return m.flags[flag] })
 	return &p

@@ -2,11 +2,11 @@ package kimage
 
 import "slices"
 
-// NearestCPU picks one of the named processors to run the image's text on: the
-// one that lacks fewest features of the processor that the text was made for.
-// Of several it takes that very processor, or else the one with the fewest
-// features beside those. The case of names does not matter, and names that are
-// not among CPUModels are skipped; the result is empty where none is left.
+// NearestCPU picks one of the named processors to run the image's text on: the one that
+// lacks fewest features of the processor for which the text was made. Among equals it
+// takes that very processor, or else the one with the fewest additional features. The
+// case of names does not matter. Names that are not among CPUModels are skipped; the
+// result is empty if no name is left.
 func (img *Image) NearestCPU(names []string) string {
 	want := img.cpu
 	if want == nil {

@@ -65,7 +65,7 @@ func parseCPU(s string, exists func(flag string) bool, all func() []string) (*cp
 	return m, nil
 }
 
-// kernelFlag is the kernel's name of a flag that QEMU may spell otherwise.
+// kernelFlag returns the kernel's name of a flag that QEMU may spell in another way.
 func kernelFlag(name string) string {
 	name = strings.NewReplacer("-", "_", ".", "_").Replace(strings.ToLower(name))
 	if own, ok := qemuNames[name]; ok {

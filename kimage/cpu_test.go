@@ -35,7 +35,7 @@ func TestParseCPU(t *testing.T) {
 	}
 }
 
-// What is not known is one sentence that says what there is.
+// An unknown processor or feature is one sentence that lists the known ones.
 func TestParseCPUErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"z80":          `CPU model "z80" is not known; there are Broadwell, Cascadelake-Server, ClearwaterForest, DiamondRapids, EPYC, EPYC-Genoa`,

@@ -186,8 +186,8 @@ func (r *blocks) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// lz4LegacyBlock is what a block of the legacy frame unpacks to; only the
-// last one is shorter (LZ4 Frame Format, "Legacy frame").
+// lz4LegacyBlock is the unpacked size of a block of the legacy frame; only the last one
+// is shorter (LZ4 Frame Format, "Legacy frame").
 const lz4LegacyBlock = 8 << 20
 
 // openLz4Legacy unpacks the frame that the kernel's build makes, with no end

@@ -1,9 +1,7 @@
-// Package kimage is the code under test: it opens a kernel image (ELF or
-// bzImage, modules, a live text laid over it) or any x86-64 object, and
-// answers as the booted kernel would which bytes, which symbol, which section
-// and which of the kernel's own tables stand at an address, with the text as
-// boot leaves it.
+// Package kimage is the code under test. It opens a kernel image (ELF or bzImage,
+// modules, a live text laid over it) or any x86-64 object, and gives the bytes, the
+// symbol, the section and the entries of the kernel's own tables at an address as the
+// booted kernel has them, with the text as boot leaves it.
 //
-// It must not know of emulation or of probes: it says what is there, and
-// others decide what may be done with it.
+// It must not know of emulation or of probes: other packages decide what may be done with the code.
 package kimage

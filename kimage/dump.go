@@ -14,15 +14,14 @@ import (
 	"kprobelab/x86"
 )
 
-// dump is a booted kernel's memory, while an image is made of it.
+// dump is a booted kernel's memory, while an image is made from it.
 type dump struct {
 	img   *Image
 	core  *vmcore.Core
 	space *vmcore.Space
-	// live reads the memory of a machine that has gone on from there, where it is not nil.
+	// live, if not nil, reads the present memory of a machine that has run on from the dump.
 	live func(at x86.Addr, b []byte) error
-	// mem is the kernel's own mapping from start on; in pages that are not mapped
-	// it is zero.
+	// mem is the kernel's own mapping from start on; pages that are not mapped are zero.
 	start x86.Addr
 	mem   []byte
 	// runs are the parts that are mapped, each with one protection.
@@ -58,7 +57,7 @@ func (img *Image) ReadKernel(at x86.Addr, b []byte) error {
 	return img.space.Read(at, b)
 }
 
-// dumpAt opens the file where it is a memory dump; nil where it is none.
+// dumpAt opens the file if it is a memory dump; nil if it is none.
 func dumpAt(path string) (*vmcore.Core, error) {
 	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
 		return nil, nil // a pipe can be opened once; readFile says what is wrong
@@ -75,7 +74,7 @@ func dumpAt(path string) (*vmcore.Core, error) {
 	return dumpError(vmcore.Open(path))
 }
 
-// dumpIn opens bytes that are a memory dump; nil where they are none.
+// dumpIn opens bytes if they are a memory dump; nil if they are none.
 func dumpIn(name string, b []byte) (*vmcore.Core, error) {
 	r := bytes.NewReader(b)
 	if !vmcore.Is(r, r.Size()) {
@@ -84,7 +83,7 @@ func dumpIn(name string, b []byte) (*vmcore.Core, error) {
 	return dumpError(vmcore.FromReader(name, r, r.Size()))
 }
 
-// dumpError makes a FormatError of that of a dump.
+// dumpError turns a dump's FormatError into one of this package.
 func dumpError(c *vmcore.Core, err error) (*vmcore.Core, error) {
 	var bad *vmcore.FormatError
 	if errors.As(err, &bad) {

@@ -7,9 +7,9 @@ import (
 	"kprobelab/x86"
 )
 
-// A module beside a booted kernel is code of the caller's own, at addresses that the
-// kernel has not mapped. The kernel knows nothing of it, and its loader has not seen it:
-// a file with anything that the kernel would have to read, or run, is refused.
+// A module beside a booted kernel is the caller's code, at addresses that the kernel has
+// not mapped. The kernel knows nothing of it, and its loader has not seen it: a file
+// with parts that the kernel would have to read or run is refused.
 
 // besideStart is the address at which the search for room begins: the middle of module
 // space. The kernel itself loads modules below it; the machine's own memory is above

@@ -12,8 +12,8 @@ import (
 	"kprobelab/x86"
 )
 
-// chained is the memory of a kernel that goes on for ever: each place is the object's address and what of it stands there. An
-// object takes 4 kB, and a word of it leads to the object n after it, if there is one.
+// chained is the memory of an endless kernel: the words of an object are found by their offset in
+// it. An object takes 4 kB, and a word may lead to the object n after it.
 type chained struct {
 	words map[x86.Addr]int64
 	last  x86.Addr

@@ -6,8 +6,8 @@ import (
 	"kprobelab/x86"
 )
 
-// part is a part of the kernel's memory that has a section's name. What lies in
-// several is in the last of them.
+// part is a part of the kernel's memory with a section's name. If parts overlap, the
+// last one counts.
 type part struct {
 	name, start, stop string
 	// gone: boot has freed it, and it holds what others have put there.
@@ -119,9 +119,8 @@ type namedRange struct {
 // codeSections are the names of those with code.
 var codeSections = []string{".text", ".init.text", ".kprobes.text", ".noinstr.text"}
 
-// cutSections makes sections of a piece of memory: it is cut where a named part begins
-// or ends. What lies in several parts is of the last one, and what is in none has the
-// name of the rest.
+// cutSections makes sections of a piece of memory: it is cut at the beginning and end of each
+// named part. If parts overlap, the last one counts; memory in no part gets the name of the rest.
 func cutSections(piece x86.Range, data []byte, write bool, named []namedRange, rest string) []*Section {
 	cuts := []x86.Addr{piece.Start, piece.End}
 	for _, p := range named {

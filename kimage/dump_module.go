@@ -91,7 +91,7 @@ func (d *dump) moduleTypes() map[x86.Addr][]byte {
 	if !ok || err != nil {
 		return found
 	}
-	// A broken list has some of them, and the others have no prototypes.
+	// A broken list loses some modules, which then have no prototypes.
 	n := 0
 	_ = d.list(head, p["btf_module.list"], func(e x86.Addr) bool {
 		btf := d.word(e.Add(int64(p["btf_module.btf"])))
@@ -111,7 +111,7 @@ func (m *loadedModule) field(path string) (x86.Addr, bool) {
 	return m.at.Add(int64(at)), ok
 }
 
-// word and number are members; 0 where the kernel's modules have none of that name.
+// word and number read members; they return 0 if the kernel's modules have no such member.
 func (m *loadedModule) word(path string) x86.Addr {
 	at, ok := m.field(path)
 	if !ok {
@@ -163,7 +163,7 @@ func (m *loadedModule) load(types map[x86.Addr][]byte) (string, error) {
 	return name, nil
 }
 
-// findMemory finds where the module is: seven pieces by their use since 6.4, before that
+// findMemory finds the module's memory: seven pieces by their use since 6.4, before that
 // one of the module and one of its init code, which begin with the text.
 func (m *loadedModule) findMemory() error {
 	add := func(base x86.Addr, size uint64) (x86.Range, error) {

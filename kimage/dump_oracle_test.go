@@ -13,8 +13,8 @@ import (
 	"kprobelab/x86"
 )
 
-// TestDumpAgainstImage compares what a dump of a booted kernel says with what its vmlinuz
-// does, for what boot has not freed.
+// TestDumpAgainstImage compares a dump of a booted kernel with its vmlinuz, without the
+// parts that boot has freed.
 func TestDumpAgainstImage(t *testing.T) {
 	for _, kernel := range dumps.Kernels {
 		t.Run(kernel, func(t *testing.T) {
@@ -43,8 +43,8 @@ func TestDumpAgainstImage(t *testing.T) {
 	}
 }
 
-// requireSame compares tables but for entries about freed code; addrs are an entry's
-// addresses, the first of which tells.
+// requireSame compares tables without entries about freed code; addrs are an entry's
+// addresses, the first of which decides.
 func requireSame[E any](t *testing.T, img *Image, slide x86.Addr, want, got []E, addrs func(*E) []*x86.Addr) {
 	t.Helper()
 	var kept []E
@@ -92,8 +92,8 @@ func requireText(t *testing.T, img, dump *Image, slide x86.Addr) {
 	require.Less(t, differ, maxDecided)
 }
 
-// differences counts the bytes that differ, and the addresses that differ by the slide alone: those
-// are relocated, or are relative to what a slide leaves where it is (the per-CPU areas).
+// differences counts the bytes that differ, and the addresses that differ by the slide alone:
+// relocated addresses, and addresses relative to memory that does not slide (the per-CPU areas).
 func differences(want, got []byte, slide uint32) (bytes, moved int) {
 	for i := 0; i < len(want); i++ {
 		if want[i] == got[i] {
@@ -108,7 +108,8 @@ func differences(want, got []byte, slide uint32) (bytes, moved int) {
 	return bytes, moved
 }
 
-// relocated is the end of an address that has a byte at i and has moved by the slide; 0 for none.
+// relocated returns the end of an address that has a byte at i and has moved by the slide; 0 if
+// there is none.
 func relocated(want, got []byte, i int, slide uint32) int {
 	for from := max(0, i-3); from <= i && from+4 <= len(want); from++ {
 		by := binary.LittleEndian.Uint32(got[from:]) - binary.LittleEndian.Uint32(want[from:])

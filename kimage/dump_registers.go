@@ -8,12 +8,12 @@ import (
 	"kprobelab/x86"
 )
 
-// Registers that a dump does not have, found in its memory. A crashed kernel's dump, and
-// what makedumpfile makes of it, has the general registers of the processors alone. The
-// control registers are what the kernel has set them to, and of what differs from CPU to
-// CPU it keeps a copy in per-CPU variables.
+// Registers that a dump does not have are found in its memory. A crashed kernel's dump,
+// and a file that makedumpfile makes of it, has only the general registers of the
+// processors. The control registers have the values that the kernel has set; of values
+// that differ between CPUs it keeps a copy in per-CPU variables.
 
-// What Linux sets CR0 to (CR0_STATE, arch/x86/include/uapi/asm/processor-flags.h).
+// The value that Linux sets CR0 to (CR0_STATE, arch/x86/include/uapi/asm/processor-flags.h).
 const cr0Linux = 0x80050033
 
 // Bits of CR4 and CR3 (the same; PTI's in arch/x86/entry/calling.h).

@@ -77,7 +77,7 @@ func (d *dump) read(at x86.Addr, n int) []byte {
 	return b
 }
 
-// word reads an address or a number of 8 bytes, 0 where nothing is.
+// word reads an address or a number of 8 bytes, 0 if nothing is mapped there.
 func (d *dump) word(at x86.Addr) x86.Addr {
 	b := d.read(at, 8)
 	if b == nil {

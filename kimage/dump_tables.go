@@ -7,8 +7,8 @@ import (
 	"kprobelab/x86"
 )
 
-// What boot frees is gone from a dump: the table of ftrace sites, the blacklist, the
-// alternatives. Of the first two the kernel keeps lists of its own.
+// Tables that boot frees are missing in a dump: the table of ftrace sites, the
+// blacklist, the alternatives. The kernel keeps lists of its own of the first two.
 
 // liveTables reads them.
 func (d *dump) liveTables() error {
@@ -64,7 +64,7 @@ func (d *dump) ftraceSites(head x86.Addr) error {
 }
 
 // blacklist reads kprobe_blacklist (kernel/kprobes.c), which has the modules' elements,
-// too, in place of what was gathered from the areas.
+// too. It replaces the list that was gathered from the areas.
 func (d *dump) blacklist(head x86.Addr) error {
 	at, err := d.places("kprobe_blacklist_entry.list", "kprobe_blacklist_entry.start_addr", "kprobe_blacklist_entry.end_addr")
 	if err != nil {
@@ -88,7 +88,7 @@ func (d *dump) blacklist(head x86.Addr) error {
 	if err != nil {
 		return err
 	}
-	// What is listed twice was named first, and lies in a marked area.
+	// A function that is listed twice was named first, and lies in a marked area.
 	last := map[x86.Addr]int{}
 	for i, e := range list {
 		last[e.Start] = i
@@ -142,7 +142,7 @@ func (d *dump) findPerCPU() error {
 	return nil
 }
 
-// findCPU makes the processor of what the kernel knows of the one that it was booted on
+// findCPU makes the processor of the kernel's record of the CPU on which it booted
 // (struct cpuinfo_x86).
 func (d *dump) findCPU() error {
 	at, ok := d.img.symbolAddr("boot_cpu_data")

@@ -51,10 +51,10 @@ const (
 	maxLeaders    = 256
 )
 
-// searchTaskLayout looks for the members by what is known of them: the first task is
-// called swapper and has the number 0; the list of processes goes through init_task and
-// leads to processes with names; the first two of it have the numbers 1 and 2, each
-// process is its own leader, and no number is there twice. The list's links are at list.
+// searchTaskLayout searches the members by known facts: the first task is called swapper
+// and has the number 0; the list of processes goes through init_task and leads to
+// processes with names; its first two have the numbers 1 and 2, each process is its own
+// leader, and no number occurs twice. The list's links are at list.
 func (d *dump) searchTaskLayout(head x86.Addr) (l TaskLayout, list int, ok bool) {
 	first := d.task(head)
 	comm, ok := swapperAt(first)
@@ -99,8 +99,8 @@ func swapperAt(task []byte) (at int, ok bool) {
 	return at, end == 0 || end == '/'
 }
 
-// leaders are the tasks of a list that goes through the first task at link, where each
-// has a name; nil where it is no such list.
+// leaders returns the tasks of a list that goes through the first task at link, if each
+// has a name; nil if it is no such list.
 func (d *dump) leaders(head x86.Addr, link, comm int) (tasks [][]byte) {
 	start := head.Add(int64(link))
 	last := start

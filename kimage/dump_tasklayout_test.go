@@ -11,7 +11,7 @@ import (
 	"kprobelab/x86"
 )
 
-// TestTaskLayoutWithoutBTF: what is found in the tasks of a booted kernel is what its BTF says.
+// TestTaskLayoutWithoutBTF: the layout found in the tasks of a booted kernel equals its BTF's.
 func TestTaskLayoutWithoutBTF(t *testing.T) {
 	for _, kernel := range dumps.Kernels {
 		t.Run(kernel, func(t *testing.T) {
@@ -59,7 +59,7 @@ func (m madeTasks) read(at x86.Addr, b []byte) error {
 	return nil
 }
 
-// TestTaskLayoutIsNotGuessed: where the tasks do not tell, there is no answer.
+// TestTaskLayoutIsNotGuessed: if the tasks do not tell the layout, there is no answer.
 func TestTaskLayoutIsNotGuessed(t *testing.T) {
 	names := []string{"swapper/0", "init", "kthreadd", "sh"}
 	for name, c := range map[string]struct {
@@ -105,8 +105,8 @@ func TestTaskLayoutIsNotGuessed(t *testing.T) {
 	}
 }
 
-// Where type information is missing and the kernel's code has no such functions, the tasks are not known, and the error says what
-// would tell them.
+// If type information is missing and the kernel's code has no such functions, the tasks are
+// unknown, and the error names what is missing.
 func TestTasksWithoutTypeInformation(t *testing.T) {
 	m := makeTasks("swapper/0", "init", "kthreadd")
 	img := &Image{}

@@ -17,7 +17,8 @@ var taskMembers = []string{
 	"task_struct.nvcsw", "task_struct.nivcsw",
 }
 
-// findTaskPlaces notes where the members are: by BTF, or by the kernel's code and the tasks themselves.
+// findTaskPlaces notes the offsets of the members: by BTF, or by the kernel's code and the tasks
+// themselves.
 func (d *dump) findTaskPlaces() error {
 	d.img.taskPlaces, d.img.taskUnknown = d.describedTaskPlaces()
 	head, ok := d.img.symbolAddr("init_task")
@@ -52,8 +53,8 @@ func (d *dump) describedTaskPlaces() (map[string]int, error) {
 // taskCode are the functions whose code is read.
 const taskCode = "try_to_wake_up, get_task_mm, thread_group_cputime, do_exit and __schedule"
 
-// taskSearch looks for members by what the kernel's code does with them and by what the tasks then have in common. A member is
-// found where one place alone fits both; there is no second best.
+// taskSearch finds members by the kernel's code that uses them and by the values that the tasks
+// then have in common. A member is found only if exactly one offset fits both.
 type taskSearch struct {
 	*dump
 	head   x86.Addr
@@ -99,7 +100,8 @@ func (s *taskSearch) found(member string, list []int) error {
 	return nil
 }
 
-// fitting are the places of a width that are among those given, and where each task has what fits.
+// fitting returns the offsets among the given ones, of a width in bytes, at which each task has a
+// value that fits.
 func (s *taskSearch) fitting(among map[int]bool, width int, fits func(i int, b []byte) bool) (list []int) {
 	for _, at := range slices.Sorted(maps.Keys(among)) {
 		ok := at >= 0
@@ -113,7 +115,7 @@ func (s *taskSearch) fitting(among map[int]bool, width int, fits func(i int, b [
 	return list
 }
 
-// anywhere are all places of a width.
+// anywhere returns all offsets of a width.
 func (s *taskSearch) anywhere(width int) map[int]bool {
 	m := map[int]bool{}
 	for at := 0; at+width <= len(s.first); at += width {

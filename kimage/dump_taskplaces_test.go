@@ -46,7 +46,8 @@ func TestTasksFoundWithoutBTF(t *testing.T) {
 	}
 }
 
-// TestTasksAreNotGuessed: where one of the functions that show a member is missing, or memory of the tasks is, there is no list.
+// TestTasksAreNotGuessed: if a function that shows a member is missing, or memory of the tasks is,
+// there is no list.
 func TestTasksAreNotGuessed(t *testing.T) {
 	d, head := bootedDump(t, "6.1")
 	for _, gone := range []string{"try_to_wake_up", "get_task_mm", "thread_group_cputime", "do_exit", "__schedule", "__switch_to_asm"} {

@@ -12,7 +12,7 @@ import (
 
 // Task is a task of a running kernel.
 type Task struct {
-	// PID is the task's own number, TGID its process's.
+	// PID is the task's own number, TGID the number of its process.
 	PID, TGID int
 	// Comm is its name.
 	Comm string
@@ -78,8 +78,8 @@ func (d *dump) findTasks() error {
 	return nil
 }
 
-// tasks reads the list of processes, and of each the list of its threads. A list that is
-// broken has some of them.
+// tasks reads the list of processes, and for each the list of its threads. A broken list
+// gives the tasks before the break.
 func (d *dump) tasks() (tasks []Task, err error) {
 	head, ok := d.img.symbolAddr("init_task")
 	if !ok {
@@ -87,7 +87,7 @@ func (d *dump) tasks() (tasks []Task, err error) {
 	}
 	p := d.img.taskPlaces
 	if p == nil {
-		return nil, fmt.Errorf("%w (a kernel that is built with CONFIG_DEBUG_INFO_BTF says it; --exec needs it not)", d.img.taskUnknown)
+		return nil, fmt.Errorf("%w (a kernel that is built with CONFIG_DEBUG_INFO_BTF tells it; --exec does not need it)", d.img.taskUnknown)
 	}
 	read := func(at x86.Addr) Task {
 		member := func(name string) x86.Addr { return at.Add(int64(p["task_struct."+name])) }

@@ -14,8 +14,8 @@ import (
 	"kprobelab/x86"
 )
 
-// Where a test's machine has things: its page tables, and the two large pages of its
-// kernel, code and what it only reads in the first, data in the second.
+// Addresses of a test's machine: its page tables, and the two large pages of its
+// kernel, code and read-only data in the first, other data in the second.
 const (
 	testRoot   = 0x1000
 	physText   = 2 << 20
@@ -24,8 +24,8 @@ const (
 	dataStart  = testBase + largePage
 )
 
-// testMachine is a booted kernel: that of testKernel, with the tables and lists that only
-// a running one has.
+// testMachine is a booted kernel: testKernel's, with the tables and lists that only a
+// running kernel has.
 type testMachine struct {
 	mem  []byte
 	syms []Symbol
@@ -62,7 +62,7 @@ func (m *testMachine) symbol(name string, at x86.Addr) {
 	slices.SortStableFunc(m.syms, func(a, b Symbol) int { return cmp.Compare(a.Addr, b.Addr) })
 }
 
-// dump is the machine's dump.
+// dump returns the machine's dump.
 func (m *testMachine) dump(t testing.TB, l kallsymsLayout) []byte {
 	copy(m.at(testTables), l.build(m.syms))
 	img := &vmcore.Image{CPUs: []vmcore.CPU{m.cpu}, VMCoreInfo: []byte(m.info)}
@@ -101,7 +101,7 @@ func TestDumpSymbols(t *testing.T) {
 	}
 }
 
-// What boot frees is no part of the image, and entries of tables about it are no error.
+// Memory that boot frees is no part of the image, and entries of tables about it are no error.
 func TestDumpFreed(t *testing.T) {
 	m := newTestMachine()
 	m.symbol("__init_begin", dataStart+0x1000)
@@ -149,7 +149,7 @@ func TestDumpLists(t *testing.T) {
 	require.True(t, ok)
 }
 
-// A list that does not end where it began is not believed.
+// A list that does not end at its beginning is not used.
 func TestDumpBrokenList(t *testing.T) {
 	for name, next := range map[string]x86.Addr{"is broken": 0, "has no end": dataStart + 0x200} {
 		m := newTestMachine()

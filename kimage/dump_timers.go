@@ -7,9 +7,9 @@ import (
 	"kprobelab/x86"
 )
 
-// TimersIn are the functions of the high-resolution timers that are set, as memory of
-// this kernel has it now: those of nanosleep, alarms, timerfd and of what waits until a
-// time. bases are where the per-CPU variables of each CPU are.
+// TimersIn returns the functions of the high-resolution timers that are set in this
+// kernel's present memory: the timers of nanosleep, alarms, timerfd and of code that
+// waits until a time. bases are the bases of the per-CPU variables of each CPU.
 func (img *Image) TimersIn(read func(at x86.Addr, b []byte) error, bases []x86.Addr) ([]x86.Addr, error) {
 	d := &dump{img: img, live: read}
 	variable, ok := img.symbolAddr("hrtimer_bases")

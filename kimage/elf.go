@@ -244,7 +244,7 @@ func (f *elfFile) nameSections(strndx uint32, names []uint32) error {
 	return nil
 }
 
-// cstring is the NUL-terminated name at off, "" where there is none. It is made
+// cstring returns the NUL-terminated name at off, "" if there is none. It is made
 // printable: a name with a tab would forge the columns of a table.
 func cstring(s string, off uint32) string {
 	if uint64(off) >= uint64(len(s)) {

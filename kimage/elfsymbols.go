@@ -7,8 +7,8 @@ import (
 	"kprobelab/x86"
 )
 
-// elfSymbol is one line of an ELF symbol table with what relocation and nm's
-// letter need.
+// elfSymbol is one line of an ELF symbol table, with the fields that relocation and
+// nm's letter need.
 type elfSymbol struct {
 	name  string
 	info  byte
@@ -34,8 +34,8 @@ const (
 	sttFile    = 4
 )
 
-// symbolTable returns the file's .symtab, or where that is stripped .dynsym,
-// with its strings; nil where there is neither.
+// symbolTable returns the file's .symtab, or .dynsym if that is stripped, with its
+// strings; nil if there is neither.
 func (f *elfFile) symbolTable() (*elfSection, []byte) {
 	for _, typ := range []uint32{shtSymtab, shtDynsym} {
 		for i := range f.shdrs {

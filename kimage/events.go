@@ -10,7 +10,7 @@ import (
 
 // Event is an event of a booted kernel's tracepoint, with the layout of its records.
 type Event struct {
-	// System and Name are those of its folder in tracefs (events/SYSTEM/NAME).
+	// System and Name are the folder in tracefs (events/SYSTEM/NAME).
 	System, Name string
 	// ID is its number, Call its struct trace_event_call.
 	ID   int

@@ -36,8 +36,8 @@ type Bug struct {
 	// Flags is the address of the entry's flags, two bytes that the kernel changes:
 	// BugWarning and the others.
 	Flags x86.Addr
-	// File and Line are where it stands in the source, "" and 0 where the
-	// table has neither (DEBUG_BUGVERBOSE is off).
+	// File and Line are the place in the source, "" and 0 if the table has neither
+	// (DEBUG_BUGVERBOSE is off).
 	File string
 	Line int
 }
@@ -132,8 +132,7 @@ func (img *Image) readCFITraps(o tableOwner) {
 // CFITrap implements View.
 func (img *Image) CFITrap(addr x86.Addr) bool { return img.tables.cfiTraps[addr] }
 
-// cstring is the NUL-terminated text at addr, "" where there is none of
-// reasonable length.
+// cstring returns the NUL-terminated text at addr, "" if there is none of reasonable length.
 func (img *Image) cstring(addr x86.Addr) string {
 	const longest = 256
 	for n := 0; n < longest; n++ {

@@ -75,9 +75,9 @@ func (e *evidence) ticks() (hz int, why string, ok bool) {
 	return 0, "", false
 }
 
-// lookUniqueFirst tells whether the symbols of a name are counted in a function of their own, before
-// the place is asked about, and so with EINVAL for all; or at the end, where the errno of an
-// ambiguous name is returned.
+// lookUniqueFirst tells whether a function of its own counts the symbols of a name, before the
+// place is checked, so that several give EINVAL; or whether they are counted at the end, where the
+// errno of an ambiguous name is returned.
 func lookUniqueFirst(e *evidence) (on bool, why string, ok bool) {
 	for _, name := range []string{"validate_probe_symbol", "validate_module_probe_symbol"} {
 		if s := e.img.partly(name); s != "" {

@@ -29,9 +29,9 @@ func lookStarRefused(e *evidence) (on bool, why string, ok bool) {
 	return false, name + " returns no -EOPNOTSUPP", true
 }
 
-// lookLocal tells whether a function of the optimizer is known in its own file only,
-// so that the architecture's rules, which are in another, cannot ask it. A fix of
-// 6.3 and of stable releases made two of them known.
+// lookLocal tells whether a function of the optimizer is static, so that the
+// architecture's rules, which are in another file, cannot call it. A fix of 6.3 and of
+// stable releases made two of them global.
 func lookLocal(name string) func(*evidence) (bool, string, bool) {
 	return func(e *evidence) (bool, string, bool) {
 		if _, ok := e.img.symbolAddr("arch_optimize_kprobes"); !ok {
@@ -80,8 +80,8 @@ func lookIndirectJumps(e *evidence) (bool, string, bool) {
 	return !retpoline && !ibt, why1 + ", " + why2, ok1 && ok2
 }
 
-// lookSiteMiddle tells whether the function that looks for an ftrace site knows
-// the errno for the middle of one.
+// lookSiteMiddle tells whether the function that searches an ftrace site has the errno
+// for the middle of one.
 func lookSiteMiddle(e *evidence) (bool, string, bool) {
 	const name = "arch_check_ftrace_location"
 	found := e.img.Lookup(name)

@@ -237,8 +237,8 @@ func (e *evidence) decide(r *rule, c *profile.Config) {
 	}
 }
 
-// strength is the kind of what a look at the image says: that a symbol is absent counts before
-// the configuration only if the image has all its symbols.
+// strength returns the kind of evidence of a look at the image: the absence of a symbol counts
+// before the configuration only if the image has all its symbols.
 func (e *evidence) strength(r *rule, on bool) Source {
 	switch {
 	case r.from != "" && r.from != Symbolic:
@@ -260,7 +260,7 @@ func has(names ...string) look {
 	return func(e *evidence) (bool, string, bool) { return e.symbol(names...) }
 }
 
-// wholly believes a look only where the image has all its symbols.
+// wholly trusts a look only if the image has all its symbols.
 func wholly(l look) look {
 	return func(e *evidence) (bool, string, bool) {
 		on, why, ok := l(e)
@@ -269,8 +269,8 @@ func wholly(l look) look {
 }
 
 // inatPrefix is the part of an opcode's attributes that numbers the prefixes
-// (asm/inat.h, INAT_PFX_MASK: 4 bits, 5 from 6.10 on; the fifth was in no
-// attribute of the opcodes that are asked for).
+// (asm/inat.h, INAT_PFX_MASK: 4 bits, 5 from 6.10 on; the fifth was in no attribute of
+// the opcodes that are tested).
 const inatPrefix = 0x1f
 
 // opcodeHas looks for attributes of a one-byte opcode in the table of the
@@ -312,7 +312,7 @@ func lookSSWord(e *evidence) (bool, string, bool) {
 	return bytes.Equal(b, []byte{0x6a, 0x18}), fmt.Sprintf("%s begins with % x", template, b), true
 }
 
-// lookSwitchTo looks for __switch_to in the list of what return probes refuse.
+// lookSwitchTo searches __switch_to in the list of functions that refuse return probes.
 func lookSwitchTo(e *evidence) (bool, string, bool) {
 	const list, function = "kretprobe_blacklist", "__switch_to"
 	a, ok := e.img.symbolAddr(list)

@@ -11,15 +11,15 @@ import (
 
 // Fact is something inferred about the kernel.
 type Fact struct {
-	// Name is the profile's field or the configuration option it decides, or
-	// a word for what describes the kernel ("release", "compiler").
+	// Name is the profile's field or the configuration option that it decides, or a
+	// word that describes the kernel ("release", "compiler").
 	Name string
 	// Value is the decided value.
 	Value string
 	// Evidence says in a few words where the value was read.
 	Evidence string
-	// From is the kind of the evidence where the fact decides a field of the
-	// profile or of the boot-time text, else empty.
+	// From is the kind of the evidence if the fact decides a field of the profile or of
+	// the boot-time text, else empty.
 	From Source
 	// Against has the evidence that says otherwise and was not followed.
 	Against []Witness
@@ -54,7 +54,7 @@ type evidence struct {
 	img    *Image
 	banner banner
 	config map[string]string
-	// configFrom says where config comes from.
+	// configFrom names the place from which config was read.
 	configFrom string
 	// kprobes: the symbols are those of a kernel with kprobes, so that a missing
 	// symbol says something too.
@@ -85,7 +85,7 @@ func (img *Image) choose(*elfFile) error {
 		given := *p
 		img.profile = &given
 	}
-	// Whoever asks for other rules asks about this image all the same.
+	// Rules of another release still get this image's components.
 	e.built(img.profile)
 	e.others()
 	if p := img.opts.Profile; p != nil {
@@ -137,8 +137,8 @@ func (b *banner) version() (profile.Version, bool) {
 	return v, ok
 }
 
-// Version is the release as far as the image tells it, with Debian's patch level; false
-// where nothing in the image says.
+// Version is the release, as far as the image tells it, with Debian's patch level;
+// false if nothing in the image tells it.
 func (img *Image) Version() (profile.Version, bool) {
 	b := img.findBanner()
 	return b.version()
@@ -258,7 +258,7 @@ func (img *Image) vermagic() banner {
 	return banner{}
 }
 
-// preempt returns the banner's word for preemption, "" where it has none.
+// preempt returns the banner's word for preemption, "" if it has none.
 func (b *banner) preempt() string {
 	for _, w := range b.flags {
 		if strings.HasPrefix(w, "PREEMPT") && w != "PREEMPT_VOLUNTARY" {
@@ -268,10 +268,10 @@ func (b *banner) preempt() string {
 	return ""
 }
 
-// Banner is the kernel's own description of itself, "" where there is none.
+// Banner is the kernel's own description of itself, "" if there is none.
 func (img *Image) Banner() string { return img.findBanner().text }
 
-// symbol is the symbols' word: true where one of the names exists.
+// symbol decides by the symbols: on is true if one of the names exists.
 func (e *evidence) symbol(names ...string) (on bool, why string, ok bool) {
 	for _, n := range names {
 		if _, ok := e.img.symbolAddr(n); ok {

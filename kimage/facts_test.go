@@ -91,8 +91,8 @@ func TestConfigDecides(t *testing.T) {
 	require.ErrorContains(t, err, "a kernel configuration is wanted")
 }
 
-// TestConfigBeside: a configuration beside the image's file is read unasked, where it
-// is of the image's release.
+// TestConfigBeside: a configuration beside the image's file is read without an option,
+// if it is of the image's release.
 func TestConfigBeside(t *testing.T) {
 	title := func(release string) string {
 		return "#\n# Automatically generated file; DO NOT EDIT.\n# Linux/x86 " + release + " Kernel Configuration\n#\nCONFIG_HZ=1000\n"
@@ -235,7 +235,7 @@ func TestPoisonByCode(t *testing.T) {
 	}
 }
 
-// TestOpcodeTable: the kernel's own opcode table says what its decoder knows.
+// TestOpcodeTable: the kernel's own opcode table shows the instructions of its decoder.
 func TestOpcodeTable(t *testing.T) {
 	symbols := writeFile(t, "System.map", fmt.Appendf(nil, "%x T _text\n%x R inat_primary_table\n%x R next\n",
 		uint64(testBase), uint64(testBase)+16, uint64(testBase)+16+1024))
@@ -274,7 +274,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestTemplateTellsTheFrame: the ss word is pushed first, where there is one.
+// TestTemplateTellsTheFrame: the ss word is pushed first, if the frame has one.
 func TestTemplateTellsTheFrame(t *testing.T) {
 	for code, want := range map[string]string{"6a18 54 9c": "true", "54 9c 90 90": "false"} {
 		symbols := writeFile(t, "System.map", fmt.Appendf(nil, "%x T _text\n%x T optprobe_template_entry\n", uint64(testBase), uint64(testBase)))
@@ -286,8 +286,8 @@ func TestTemplateTellsTheFrame(t *testing.T) {
 	}
 }
 
-// TestListTellsSwitchTo: __switch_to is refused where it is in the list. Whether a
-// probe is placed at the address that the list has is for its registration to say.
+// TestListTellsSwitchTo: __switch_to is refused if it is in the list. The registration
+// decides whether a probe is placed at the list's address.
 func TestListTellsSwitchTo(t *testing.T) {
 	const data, name = testBase + 0x1000, testBase + 0x1010
 	for _, c := range []struct{ entry, name, want string }{
@@ -307,8 +307,8 @@ func TestListTellsSwitchTo(t *testing.T) {
 	}
 }
 
-// TestNeighbourRulesBySymbol: the optimizer's rules for neighbours depend on which
-// of its functions other files can call.
+// TestNeighbourRulesBySymbol: the optimizer's rules for neighbours depend on which of
+// its functions are global.
 func TestNeighbourRulesBySymbol(t *testing.T) {
 	const field = "Optimize.EnabledNeighboursOnly"
 	for symbols, want := range map[string]string{

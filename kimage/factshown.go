@@ -107,7 +107,7 @@ type sign struct {
 }
 
 var choices = []choice{
-	// The text came after the set; older sets differ in what the README does not tell.
+	// The text came after the set; older sets differ in types that the README does not list.
 	{field: "Tracing.Types", signs: []sign{{readmeHas("%pd/%pD"), profile.Types612.String()}}},
 	{field: "Tracing.MaxArgText", signs: []sign{{message("Typecast requires a field access"), "255"}}, known: message("Typecast requires a field access"), rest: "63"},
 	{field: "Kret.FrameCheck", signs: []sign{{has("__kretprobe_find_ret_addr", "rethook_find_ret_addr"), profile.FrameEnds.String()}}},

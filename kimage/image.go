@@ -19,19 +19,19 @@ import (
 // copies what it reads, and boot-time patches are made in that copy.
 type Image struct {
 	name string
-	// path is the file that the image was read from, "" where it was none.
+	// path is the file from which the image was read, "" if there was none.
 	path string
 	kind Kind
 	// bias was added to the addresses of a file that can be anywhere.
 	bias uint64
 	opts Options
 
-	// sections are the allocated sections by ascending address, without the
-	// per-CPU template; other holds the template and what is not allocated.
+	// sections are the allocated sections by ascending address, without the per-CPU
+	// template; other holds the template and the sections that are not allocated.
 	sections []*Section
 	other    []*Section
 	segments []Segment
-	// percpu is the section .data..percpu, nil where there is none.
+	// percpu is the section .data..percpu, nil if there is none.
 	percpu *Section
 	// live is the text that Options.LiveText replaced; empty without it.
 	live x86.Range
@@ -91,7 +91,7 @@ type Image struct {
 
 var _ View = (*Image)(nil)
 
-// Kind says what sort of object an image was made of.
+// Kind is the kind of object from which an image was made.
 type Kind int
 
 // The kinds of image.
@@ -119,7 +119,7 @@ type Section struct {
 	Alloc, Write, Exec bool
 	// Module is the owning module's name, "" for the image itself.
 	Module string
-	// zero is set for NOBITS: the file has nothing of it.
+	// zero marks NOBITS: the file has no bytes of it.
 	zero bool
 }
 
@@ -128,8 +128,7 @@ func (s *Section) Range() x86.Range {
 	return x86.Range{Start: s.Addr, End: s.Addr + x86.Addr(s.Size)}
 }
 
-// Options says how to open an image. The zero value reads everything from the
-// file itself.
+// Options says how to open an image. The zero value reads all from the file itself.
 type Options struct {
 	// LiveText names a file whose text is laid over the image's: an ELF, or
 	// raw bytes from _stext on ("FILE@ADDR" for another start); plain, zstd
@@ -160,10 +159,9 @@ type Options struct {
 	Progress func(stage string, done, total int64)
 	// Profile replaces the profile that would be chosen from the evidence.
 	Profile *profile.Config
-	// Measure, when not nil, asks the image's own functions about fields of its
-	// profile; it is called once, when everything else is done. What they say
-	// wins over all other evidence, but not over Profile. An error beside the
-	// answers says what could not be asked.
+	// Measure, when not nil, asks the image's own functions about fields of its profile;
+	// it is called once, at the end. Its answers win over all other evidence, but not
+	// over Profile. An error besides answers names the fields without an answer.
 	Measure func(*Image) ([]Answer, error)
 	// NoBoot leaves the text as the file has it, without boot-time patches.
 	NoBoot bool
@@ -255,7 +253,7 @@ func (img *Image) Profile() *profile.Config { return img.profile }
 // Facts lists what was inferred about the kernel, each with its evidence.
 func (img *Image) Facts() []Fact { return img.facts }
 
-// Fact is the fact of that name, and the zero Fact where it is not known.
+// Fact returns the fact of that name, the zero Fact if it is unknown.
 func (img *Image) Fact(name string) Fact {
 	for _, f := range img.facts {
 		if f.Name == name {
@@ -268,7 +266,7 @@ func (img *Image) Fact(name string) Fact {
 // Name is the name the image was opened by.
 func (img *Image) Name() string { return img.name }
 
-// Kind says what sort of object the image is.
+// Kind returns the kind of object that the image is.
 func (img *Image) Kind() Kind { return img.kind }
 
 // OfProgram reports whether it is a program's or a library's: all its code has addresses of the

@@ -12,8 +12,8 @@ const (
 	irqEntryEnd   = "__irqentry_text_end"
 )
 
-// lookIRQEntry tells whether one of the functions compares with, or hands on, the
-// end of that text. It cannot tell where that is the bound of entry text as well.
+// lookIRQEntry tells whether one of the functions compares with the end of that text,
+// or passes it on. It cannot tell if that address is the bound of entry text as well.
 func lookIRQEntry(names ...string) func(*evidence) (bool, string, bool) {
 	return func(e *evidence) (bool, string, bool) {
 		b := &e.img.bounds

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestIRQEntryText: whether the text of interrupt entry is treated as entry text
-// is in the code that compares with its end; where that says nothing, nothing is known.
+// TestIRQEntryText: the code that compares with its end tells whether the text of
+// interrupt entry is treated as entry text; if no code does, nothing is known.
 func TestIRQEntryText(t *testing.T) {
 	const (
 		entry    = testBase + 0x40

@@ -44,13 +44,13 @@ type kallsymsTables struct {
 
 var tokenAnchor = []byte("0\x001\x002\x003\x004\x005\x006\x007\x008\x009\x00")
 
-// Limits of what is believed: a kernel has some hundred thousand symbols.
+// Limits: a kernel has some hundred thousand symbols.
 const (
 	minKallsyms = 16
 )
 
-// findKallsyms looks for the tables in data, which is at an address, and decodes
-// their symbols. inText tells whether an address is in the image's text.
+// findKallsyms searches the tables in data, which is at the address at, and decodes
+// their symbols. inText reports whether an address is in the image's text.
 func findKallsyms(data []byte, at x86.Addr, inText func(x86.Addr) bool) ([]Symbol, error) {
 	budget := bounded.KallsymsSearch
 	for from := 0; ; {

@@ -93,7 +93,7 @@ func (img *Image) takePerCPU(f *elfFile, alloc []*elfSection) ([]*elfSection, er
 	return alloc, nil
 }
 
-// load returns the index of the PT_LOAD that holds the section, or -1; where they
+// load returns the index of the PT_LOAD that holds the section, or -1; if several
 // overlap, only the last one to begin before the section can be it.
 func (f *elfFile) load(s *elfSection, bias uint64) int {
 	at := s.addr - bias

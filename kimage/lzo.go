@@ -13,8 +13,8 @@ import (
 	"github.com/anchore/go-lzo"
 )
 
-// Flags of the lzop container that say what is in a header and beside a block.
-// Its numbers are big-endian.
+// Flags of the lzop container that tell the fields of a header and of a block. Its
+// numbers are big-endian.
 const (
 	lzopAdlerPlain  = 1 << 0
 	lzopAdlerPacked = 1 << 1
@@ -148,7 +148,7 @@ func unpackLzopBlock(data, dst []byte) error {
 	return err
 }
 
-// openLzo unpacks an lzop file, which is what the kernel's build makes.
+// openLzo unpacks an lzop file, the format of the kernel's build.
 func openLzo(r *bytes.Reader) (io.Reader, error) {
 	l := lzop{r: r}
 	flags := l.header()

@@ -9,9 +9,8 @@ type Answer struct {
 	Evidence string `json:"evidence"`
 }
 
-// measure lets the image's own functions decide, where somebody can ask them. They
-// are right where the release and the symbols say otherwise. A profile that was
-// asked for is left alone.
+// measure lets the image's own functions decide, if Options.Measure is set. They win
+// over the release and the symbols. A requested profile is left alone.
 func (img *Image) measure() {
 	if img.opts.Measure == nil || img.opts.Profile != nil || img.kind != KindKernel {
 		return
@@ -42,8 +41,8 @@ func (img *Image) answer(a Answer) {
 	}
 	img.profile = &c
 	f := Fact{Name: a.Field, Value: a.Value, Evidence: why, From: Measured}
-	// What was found in the image or its configuration, or the row of its release, is not followed
-	// then, which is worth a line.
+	// An answer other than that of the image, its configuration or the row of its release is worth
+	// a line.
 	switch was := img.Fact(a.Field); {
 	case was.From != "" && was.Value != c.Field(a.Field):
 		f.Against = append(f.Against, Witness{was.Value, was.Evidence, was.From})
@@ -83,8 +82,8 @@ func (img *Image) Standing() string {
 	return word + ", not measured"
 }
 
-// Behaviour lists every field of the profile with its evidence. Those that nothing
-// in the image confirms are the release's, or of a profile that was asked for.
+// Behaviour lists every field of the profile with its evidence. Fields that nothing in
+// the image confirms come from the release, or from a requested profile.
 func (img *Image) Behaviour() []Fact {
 	rest := Fact{Evidence: "profile " + img.profile.Name, From: Dated}
 	if img.opts.Profile != nil {

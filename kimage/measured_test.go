@@ -8,7 +8,8 @@ import (
 	"kprobelab/profile"
 )
 
-// An answer that differs from the release's row says what that was; a row without a value is said to have none.
+// An answer that differs from the release's row shows the row's value; a row without a value shows
+// that it has none.
 func TestAnswersThatDifferFromTheRelease(t *testing.T) {
 	for name, c := range map[string]struct{ before, answer, says string }{
 		"another":   {"a: ", "b: ", "asked; it was taken for a: "},

@@ -9,8 +9,8 @@ import (
 )
 
 // A kernel can be built so that it does nothing about a bug unless its command line says so, or
-// without the code that it would need. Of each such option, the image itself tells most: a variable
-// begins with what the kernel does where nobody says, code is there or not.
+// without the code for it. The image itself tells most of these options: by a variable's first
+// value, which is the default, or by the presence of code.
 
 // mitigationOption is an option of the mitigations.
 type mitigationOption struct {
@@ -75,9 +75,9 @@ func compiled(symbols ...string) func(*Image) (bool, string, bool) {
 	}
 }
 
-// beginsWith reads the variable that says what is done where nobody chooses: 0 is nothing. The
-// second name is that of a variable which says so from 6.17 on. Clang makes a variable that only ever has two values
-// a flag, which begins with 0 whatever the variable began with: a 0 of its kernels says nothing.
+// beginsWith reads the variable with the default of a mitigation: 0 is nothing. The second name is
+// the variable's from 6.17 on. Clang makes a variable that only ever has two values a flag, which
+// begins with 0 in any case: a 0 of its kernels tells nothing.
 func beginsWith(names ...string) func(*Image) (bool, string, bool) {
 	return func(img *Image) (bool, string, bool) {
 		b := img.findBanner()
@@ -96,8 +96,8 @@ func beginsWith(names ...string) func(*Image) (bool, string, bool) {
 	}
 }
 
-// mitigatesUnasked: 0 for cpu_mitigations is what a kernel that is built without mitigations begins
-// with (kernel/cpu.c; 5.2 and later have the variable).
+// mitigatesUnasked: cpu_mitigations begins with 0 in a kernel that is built without mitigations
+// (kernel/cpu.c; 5.2 and later have the variable).
 func (img *Image) mitigatesUnasked() (on bool, why string, ok bool) {
 	const name = "cpu_mitigations"
 	at, ok := img.symbolAddr(name)
@@ -111,7 +111,7 @@ func (img *Image) mitigatesUnasked() (on bool, why string, ok bool) {
 	return le.Uint32(v) != 0, fmt.Sprintf("%s begins with %d", name, le.Uint32(v)), true
 }
 
-// untrains: the entry code has a call of what untrains returns.
+// untrains: the entry code calls the function that untrains returns.
 func (img *Image) untrains() (on bool, why string, ok bool) {
 	list, _ := tableOwner{img: img}.alternatives()
 	if len(list) == 0 {
@@ -140,7 +140,7 @@ func (img *Image) restrictsAtEntry() (on bool, why string, ok bool) {
 	return false, "no alternative restricts branches at entry", true
 }
 
-// choosesSpectreV2: what is done about spectre_v2 where the command line says nothing. To 6.10 every
+// choosesSpectreV2: the default for spectre_v2, without a word on the command line. To 6.10 every
 // kernel does something.
 func (img *Image) choosesSpectreV2() (on bool, why string, ok bool) {
 	if b := img.findBanner(); !b.since(6, 11) {
@@ -198,9 +198,9 @@ func (img *Image) without(option string) bool { return img.fact(option) == "n" }
 // beforeCall bounds how far before a call, in bytes, its arguments are loaded.
 const beforeCall = 48
 
-// choosesNothing: where cmdline_find_option finds no "spectre_v2", the function goes on
-// where it goes without mitigations. Otherwise it would go to two places, or to one with
-// another number.
+// choosesNothing: if cmdline_find_option finds no "spectre_v2", the function continues
+// at the same place as without mitigations. Otherwise it would continue at two places,
+// or at one with another number.
 func (img *Image) choosesNothing(s *Symbol) bool {
 	find, ok := img.symbolAddr("cmdline_find_option")
 	if !ok {
@@ -228,8 +228,8 @@ func (img *Image) loads(code []byte, text string) bool {
 	return img.cString(x86.Addr(int32(le.Uint32(code[i+3:])))) == text
 }
 
-// lastUnless is the target of the last test %al,%al; jne of the code at an address, and
-// what follows it.
+// lastUnless returns the target of the last test %al,%al; jne of the code at an
+// address, and the address after it.
 func lastUnless(code []byte, at x86.Addr) (target, next x86.Addr, ok bool) {
 	i := bytes.LastIndex(code, []byte{0x84, 0xc0})
 	if i < 0 {

@@ -9,9 +9,9 @@ import (
 	"kprobelab/x86"
 )
 
-// Rule: a kernel that goes on, without spectre_v2 on its command line, where it goes without
-// mitigations does nothing about spectre_v2; one that goes elsewhere, or there with another
-// number, does.
+// Rule: a kernel that continues, without spectre_v2 on its command line, at the same place
+// as without mitigations does nothing about spectre_v2; a kernel that continues elsewhere,
+// or there with another number, does something.
 func TestMitigationOptions(t *testing.T) {
 	const (
 		find    = uint64(testText + 0x200)
@@ -70,8 +70,8 @@ func TestMitigationOptions(t *testing.T) {
 	}
 }
 
-// TestMitigationsAreDecidedAsAllElse: cpu_mitigations goes before the configuration, which is kept
-// where it says otherwise, and alone decides where the image has no such variable.
+// TestMitigationsAreDecidedAsAllElse: cpu_mitigations counts before the configuration, which is
+// kept if it differs, and decides alone if the image has no such variable.
 func TestMitigationsAreDecidedAsAllElse(t *testing.T) {
 	for name, c := range map[string]struct {
 		variable byte
@@ -108,9 +108,9 @@ func TestMitigationsAreDecidedAsAllElse(t *testing.T) {
 	}
 }
 
-// Rule: what a processor says counts as far as the kernel knows of it. Where programs may choose the
-// base of GS, which the entry code's alternatives tell, or a release from 5.9 on, SMAP alone does not
-// help against swapgs; and a kernel that does not know of branches which AMD's processors restrict by
+// Rule: a processor's claims count as far as the kernel knows them. If programs may choose the base
+// of GS, which the entry code's alternatives tell, or a release from 5.9 on, SMAP alone does not
+// help against swapgs; and a kernel that does not know that AMD's processors restrict branches by
 // themselves has retpolines there.
 func TestFeaturesThatTheKernelKnows(t *testing.T) {
 	const entry, branches = "swapgs", "branches"

@@ -20,10 +20,10 @@ type moduleFile struct {
 	syms   []elfSymbol
 	addrs  []x86.Addr
 	area   moduleArea
-	// sections and segments are what the image gets.
+	// sections and segments are the ones that the image gets.
 	sections []*Section
 	segments []Segment
-	// got is the offset table that relocations have asked for.
+	// got is the offset table for the relocations that need one.
 	got *offsetTable
 	// next is the first free address.
 	next x86.Addr
@@ -99,8 +99,8 @@ type ModuleText struct {
 	Text, Init x86.Range
 }
 
-// ModuleText tells where a loaded module's code lies, and whether there is a
-// module of that name.
+// ModuleText returns the ranges of a loaded module's code; false if there is no module
+// of that name.
 func (img *Image) ModuleText(name string) (ModuleText, bool) {
 	for _, m := range img.modules {
 		if m.name == name {
@@ -350,7 +350,7 @@ func (m *moduleFile) join() error {
 	return nil
 }
 
-// sectionOf is the loaded section that a symbol lies in, nil for none.
+// sectionOf returns the loaded section of a symbol, nil if it has none.
 func (m *moduleFile) sectionOf(s *elfSymbol) *Section {
 	if s.shndx == shnCommon {
 		return m.sections[len(m.sections)-1]

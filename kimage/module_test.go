@@ -206,8 +206,8 @@ func TestModulesResolveAgainstEachOther(t *testing.T) {
 	require.Equal(t, first.text.Start+4, abs64(img.bytes(second.text.Start, 8)))
 }
 
-// Rule: a module's name is what it says of itself; one that was made for
-// another release is loaded all the same, and said.
+// Rule: a module's name is the one in the module itself, else its file's; a module for another
+// release is loaded, and a fact says so.
 func TestModuleIdentity(t *testing.T) {
 	text := testSection{name: ".text", typ: 1, flags: shfAlloc | shfExec, data: make([]byte, 16)}
 	modinfo := testSection{name: ".modinfo", typ: 1, flags: shfAlloc, data: []byte("license=GPL\x00name=said\x00vermagic=5.4.0-9 SMP mod_unload \x00")}

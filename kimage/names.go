@@ -51,7 +51,7 @@ func (n *Names) placeArea(m *moduleArea) {
 	}
 }
 
-// regionAt is the module's region with an address.
+// regionAt returns the module's region that contains an address.
 func (n *Names) regionAt(addr x86.Addr) (moduleRegion, bool) {
 	i := sort.Search(len(n.regions), func(i int) bool { return n.regions[i].Start > addr }) - 1
 	if i < 0 || !n.regions[i].Contains(addr) {
@@ -113,8 +113,8 @@ func (n *Names) SymbolAt(addr x86.Addr) (Symbol, bool) {
 	return Symbol{}, false
 }
 
-// InText implements View. The image is as boot leaves it, so the kernel's
-// init text is freed and no text any more; InInit tells where it was.
+// InText implements View. The image is as boot leaves it, so the kernel's init text is
+// freed and no text any more; InInit tells the addresses that it had.
 func (n *Names) InText(addr x86.Addr) bool {
 	if n.bounds.text(addr) {
 		return true
@@ -144,7 +144,7 @@ type NameTable struct {
 
 // NameArea is a kernel's or a module's part of a NameTable.
 type NameArea struct {
-	// Name is the module's, "" for the kernel.
+	// Name is the module's name, "" for the kernel.
 	Name string
 	// Text is its text, and Init its init text.
 	Text, Init x86.Range

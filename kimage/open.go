@@ -48,8 +48,8 @@ func FromBytes(name string, b []byte, o *Options) (*Image, error) {
 	return open(name, "", bytes.Clone(b), o)
 }
 
-// open makes the image of b, which it may keep and change. path is the file that b
-// is the content of, "" where it is of none.
+// open makes the image of b, which it may keep and change. path is the file with the
+// content b, "" if there is none.
 func open(name, path string, b []byte, o *Options) (*Image, error) {
 	if core, err := dumpIn(name, b); err != nil {
 		return nil, err

@@ -57,7 +57,7 @@ func TestOracleSymbols(t *testing.T) {
 	}
 }
 
-// TestOraclePoints asks for every point's symbol, as the kernel answered.
+// TestOraclePoints compares every point's symbol with the kernel's answer.
 func TestOraclePoints(t *testing.T) {
 	for kernel := range oracle.Kernels {
 		t.Run(kernel, func(t *testing.T) {
@@ -88,7 +88,7 @@ func requirePoint(t *testing.T, img *Image, file string, f []string) {
 	}
 }
 
-// requireProfile wants the named profile, but for these fields of what a kernel is built with.
+// requireProfile requires the named profile, except for these fields about a kernel's components.
 func requireProfile(t *testing.T, want, got *profile.Config, built []string, file string) {
 	t.Helper()
 	require.Equal(t, built, builtOtherwise(want, got), file)
@@ -107,7 +107,7 @@ func builtOtherwise(want, got *profile.Config) (fields []string) {
 	return fields
 }
 
-// TestOracleProfile wants the named profile, field by field.
+// TestOracleProfile requires the named profile, field by field.
 func TestOracleProfile(t *testing.T) {
 	for kernel, name := range oracle.Kernels {
 		t.Run(kernel, func(t *testing.T) {

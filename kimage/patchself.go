@@ -56,8 +56,8 @@ func (s *SelfPatch) Table(kind SiteKind) x86.Range {
 // ParavirtLast: the kernel patches paravirt calls after the alternatives (to 5.12).
 func (s *SelfPatch) ParavirtLast() bool { return s.p.early }
 
-// IdealNops is the table of no-operations that the kernel picks for the processor, where it picks one
-// (to 5.12).
+// IdealNops returns the name of the table of no-operations that the kernel picks for the processor;
+// false if it picks none (from 5.13 on).
 func (s *SelfPatch) IdealNops() (table string, picks bool) {
 	if s.p.cpu.k8Nops() {
 		return "k8_nops", s.p.early
@@ -122,8 +122,8 @@ func (s *SelfPatch) Capabilities() (x86.Addr, bool) {
 	return best, best != 0
 }
 
-// bitTestedIn is the memory of whose bits a function tests one that a register numbers (bt), 0 for
-// none.
+// bitTestedIn returns the address of the memory in which a function tests a bit whose number is in
+// a register (bt); 0 if there is none.
 func (img *Image) bitTestedIn(function string) (at x86.Addr) {
 	const bt = 0xa3
 	img.Walk(function, func(from x86.Addr, i *decoder.Inst) bool {

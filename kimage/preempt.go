@@ -41,8 +41,8 @@ func (p PreemptCounter) Append(b []byte, count uint64) []byte {
 	return le.AppendUint32(b, uint32(count))
 }
 
-// NoResched is the highest bit: nobody asks for the CPU. A task that may be preempted has
-// that alone (arch/x86/include/asm/preempt.h).
+// NoResched is the highest bit: set if no reschedule is needed. A task that may be
+// preempted has only this bit set (arch/x86/include/asm/preempt.h).
 func (p PreemptCounter) NoResched() uint64 { return 1 << (8*p.Size - 1) }
 
 // HardIRQ are the bits of interrupts that are served (include/linux/preempt.h). Since

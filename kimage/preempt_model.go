@@ -18,7 +18,7 @@ var configuredModels = []struct{ option, model string }{
 	{"CONFIG_PREEMPT", preemptFull}, {"CONFIG_PREEMPT_LAZY", preemptLazy},
 }
 
-// preemptModel decides the model where the image or its configuration tells it.
+// preemptModel decides the model if the image or its configuration tells it.
 func (e *evidence) preemptModel() {
 	witnesses := e.img.shownModel()
 	var given Witness
@@ -39,8 +39,8 @@ func (e *evidence) preemptModel() {
 	e.img.facts = append(e.img.facts, f)
 }
 
-// shownModel is the model that the image shows: by the code that chooses it, or by its banner. A
-// real-time kernel has no such model, and takes lazy where the image knows that, otherwise full.
+// shownModel returns the model by the image: by the code that chooses it, or by its banner. A
+// real-time kernel has no such model, and takes lazy if the image knows lazy, otherwise full.
 func (img *Image) shownModel() (list []Witness) {
 	if model, why := img.codedPreemptModel(); model != "" {
 		list = append(list, Witness{model, why, Coded})
@@ -78,10 +78,10 @@ func (img *Image) preemptModel() string {
 // maxAfter bounds how many instructions are read to find what follows a comparison.
 const maxAfter = 24
 
-// codedPreemptModel is the model that a kernel with PREEMPT_DYNAMIC begins with, by the
-// code of sched_init: where nobody has chosen (the variable is -1), it calls
-// sched_dynamic_update with the built model's number, or writes that into the
-// variable. It is "" where the code does not tell.
+// codedPreemptModel returns the model that a kernel with PREEMPT_DYNAMIC begins with,
+// by the code of sched_init: if no model was chosen (the variable is -1), it calls
+// sched_dynamic_update with the built model's number, or writes that into the variable.
+// It returns "" if the code does not tell.
 func (img *Image) codedPreemptModel() (model, why string) {
 	for _, name := range []string{"sched_init", "preempt_dynamic_init"} { // the second is mostly inlined
 		for _, s := range img.Lookup(name) {
@@ -100,8 +100,8 @@ func (img *Image) codedPreemptModel() (model, why string) {
 	return "", ""
 }
 
-// chosenModel is the number that the code from at on, which follows the comparison of the
-// variable with -1, chooses where they are equal.
+// chosenModel returns the number that the code chooses if the variable is -1; the code
+// from at on follows that comparison.
 func (img *Image) chosenModel(at, variable x86.Addr) (number int, ok bool) {
 	equal := false // the comparison's branch is passed
 	number = -1

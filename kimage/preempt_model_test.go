@@ -9,8 +9,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Rule: the model is what sched_init chooses where nobody has, whatever stands
-// around that.
+// Rule: the model is the one that sched_init chooses by default, whatever code surrounds it.
 func TestPreemptionModelByCode(t *testing.T) {
 	const cmp = "833df90f0000ff" // cmpl $-1,testTable(%rip), as the first instruction
 	for name, c := range map[string]struct{ code, want string }{
@@ -41,8 +40,8 @@ func TestPreemptionModelByCode(t *testing.T) {
 	}
 }
 
-// TestPreemptionModelIsDecidedAsAllElse: the code goes before the configuration, and what that says
-// otherwise is kept; a configuration that somebody gives goes first; where nothing tells, it is a guess.
+// TestPreemptionModelIsDecidedAsAllElse: the code counts before the configuration, whose contrary
+// value is kept; a configuration that the user gives counts first; without evidence it is a guess.
 func TestPreemptionModelIsDecidedAsAllElse(t *testing.T) {
 	const voluntary = "833df90f0000ff" + "750abf01000000" + "e8ed000000" // sched_init of a voluntary kernel
 	for name, c := range map[string]struct {

@@ -12,8 +12,8 @@ import (
 	"kprobelab/x86"
 )
 
-// Programs are the kernel's own lists of which BPF programs it takes where, as far as the
-// image's data tells.
+// Programs are the kernel's own lists of the BPF programs that it takes at each place, as
+// far as the image's data tells.
 type Programs struct {
 	// Sets are sets of functions by their numbers in BTF, by the names of their symbols
 	// (ProgramSets). One that is not there is not known, or the kernel does not have it.
@@ -22,7 +22,7 @@ type Programs struct {
 	// injected there (register_btf_fmodret_id_set), by their numbers in BTF; true for those where
 	// a program may sleep.
 	Modifiable map[int]bool `json:"modifiable,omitempty"`
-	// Iterators are the kernel's iterators; nil where they are not known.
+	// Iterators are the kernel's iterators; nil if they are unknown.
 	Iterators []Iterator `json:"iterators,omitempty"`
 	// InjectableKnown: which functions errors may be injected into is known (Image.Injectable).
 	InjectableKnown bool `json:"injectable_known,omitempty"`
@@ -33,8 +33,7 @@ type Iterator struct {
 	Name string `json:"name"`
 	// Asleep: its program may sleep (BPF_ITER_RESCHED).
 	Asleep bool `json:"asleep,omitempty"`
-	// Wants is the errno of a link that does not say of which map or cgroup, 0 where it need
-	// not.
+	// Wants is the errno of a link that names no map or cgroup, 0 if it need not name one.
 	Wants errno.Errno `json:"wants,omitempty"`
 }
 
@@ -53,7 +52,7 @@ const (
 // ProgramSets are the sets that Programs has.
 var ProgramSets = []string{SetDenied, SetNoReturn, SetHooks, SetHooksAsleep, SetHooksOff, SetNeverAsleep}
 
-// programsCache is made when it is asked for the first time.
+// programsCache is made at the first use.
 type programsCache struct {
 	once sync.Once
 	list Programs
@@ -61,7 +60,7 @@ type programsCache struct {
 	injectable []x86.Range
 }
 
-// Programs are the image's lists.
+// Programs returns the image's lists.
 func (img *Image) Programs() *Programs { return &img.programs().list }
 
 // Injectable reports whether errors may be injected into the function at an address
@@ -92,7 +91,7 @@ func (img *Image) programs() *programsCache {
 // injectionPrefix begins the symbols of the records of ALLOW_ERROR_INJECTION.
 const injectionPrefix = "_eil_addr_"
 
-// injectable reads the list, or where it is freed its records' symbols. A kernel without
+// injectable reads the list or, if it is freed, its records' symbols. A kernel without
 // FUNCTION_ERROR_INJECTION has none.
 func (img *Image) injectable() (list []x86.Range, known bool) {
 	add := func(at x86.Addr) {

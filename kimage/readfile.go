@@ -10,8 +10,8 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// readFile reads a file, and of an ELF what is not debugging information. It
-// fails at once on what is no regular file but would never end, such as a terminal.
+// readFile reads a file, an ELF without its debugging information. It fails at once on
+// a file that would never end, such as a terminal.
 func readFile(path string) ([]byte, error) {
 	f, err := bounded.Open(path)
 	if err != nil {
@@ -93,8 +93,8 @@ func readSparse(path string, f *os.File, size int64) ([]byte, error) {
 // span is a part of a file.
 type span struct{ from, to int64 }
 
-// debugHoles are the sections to leave out, in the order of the file, and how much
-// is left of it.
+// debugHoles returns the sections to leave out, in the order of the file, and the
+// number of bytes that remain.
 func debugHoles(table []byte, strs string, size int64) (holes []span, left int64) {
 	var all []span
 	for ; len(table) > 0; table = table[shdrSize:] {
@@ -125,7 +125,7 @@ func isDebug(name string, flags uint64) bool {
 	return flags&shfAlloc == 0 && (strings.HasPrefix(name, ".debug_") || strings.HasPrefix(name, ".zdebug_"))
 }
 
-// readAround fills b but for the holes.
+// readAround fills b, except the holes.
 func readAround(f *os.File, b []byte, holes []span) error {
 	at := int64(0)
 	for _, h := range append(holes, span{int64(len(b)), 0}) {

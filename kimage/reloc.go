@@ -41,8 +41,8 @@ var (
 	errRelocRange = errors.New("the value does not fit")
 )
 
-// apply writes the relocation into the target, for a symbol at addr. It
-// reports false where the type needs what only a linker makes.
+// apply writes the relocation into the target, for a symbol at addr. It returns false
+// if the type needs data that only a linker makes.
 func (r rela) apply(target *Section, addr x86.Addr) (bool, error) {
 	size := uint64(4)
 	if r.typ == r64 || r.typ == rPC64 {

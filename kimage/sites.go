@@ -11,7 +11,7 @@ import (
 
 // JumpLabel is one entry of the jump table: a static branch.
 type JumpLabel struct {
-	// Addr is the branch site, Target where the branch goes when it is taken.
+	// Addr is the branch site, Target the branch's target when it is taken.
 	Addr, Target x86.Addr
 	// Key is the address of the struct static_key.
 	Key x86.Addr
@@ -116,8 +116,8 @@ func (img *Image) readJumpLabels(o tableOwner) {
 	}
 }
 
-// jumpLabelLen tells a 2-byte site from a 5-byte one by what stands there,
-// 0 where the address is not in text.
+// jumpLabelLen tells a 2-byte site from a 5-byte one by its bytes; it returns 0 if the
+// address is not in text.
 func (img *Image) jumpLabelLen(addr x86.Addr) int {
 	b := img.bytes(addr, 5)
 	if b == nil || !img.inExec(addr) {
@@ -173,8 +173,8 @@ func (img *Image) trampolineKeys() map[x86.Addr]x86.Addr {
 	return keys
 }
 
-// readFtraceSites reads the absolute addresses of the fentry calls. An entry
-// is 0 where the linker dropped its function.
+// readFtraceSites reads the absolute addresses of the fentry calls. An entry is 0 if
+// the linker dropped its function.
 func (img *Image) readFtraceSites(o tableOwner) {
 	for _, name := range []*tableName{mcountLocations, patchableEntries} {
 		_, data := o.table(name)

@@ -23,9 +23,8 @@ type symbolIndex struct {
 	next  []int32
 }
 
-// setImage makes the index of the image's symbols, which must be sorted by
-// address, with their sizes set to what kallsyms computes; end gives the end
-// of the last symbol.
+// setImage makes the index of the image's symbols, which must be sorted by address. It
+// sets their sizes as kallsyms computes them; end returns the end of the last symbol.
 func (x *symbolIndex) setImage(syms []Symbol, end func(x86.Addr) x86.Addr) {
 	setSizes(syms, end)
 	x.chain(syms)
@@ -47,9 +46,8 @@ func (x *symbolIndex) chain(syms []Symbol) {
 	}
 }
 
-// setSizes gives each symbol the distance to the next higher address, but no
-// more than to end(addr) where that is higher (kallsyms.c, get_symbol_pos;
-// there the end counts for the last symbol only).
+// setSizes gives each symbol the distance to the next higher address, but at most to end(addr)
+// if that is higher (kallsyms.c, get_symbol_pos; there the end counts for the last symbol only).
 func setSizes(syms []Symbol, end func(x86.Addr) x86.Addr) {
 	next := len(syms)
 	for i := len(syms) - 1; i >= 0; i-- {
@@ -93,9 +91,8 @@ func (x *symbolIndex) lookup(name string, to []Symbol) []Symbol {
 	}
 }
 
-// at returns the image's symbol that covers addr: the first of those with the
-// highest address at or below it. It does not ask whether kallsyms covers the
-// address at all.
+// at returns the image's symbol that covers addr: the first of the symbols with the highest
+// address at or below it. It does not check whether kallsyms covers the address at all.
 func (x *symbolIndex) at(addr x86.Addr) (Symbol, bool) {
 	return covering(x.all[:x.image], addr)
 }
@@ -173,8 +170,8 @@ func (m *moduleArea) lookup(name string, to []Symbol) []Symbol {
 	return to
 }
 
-// SameName counts symbols of one name; with kernelFirst those of modules count
-// only where the kernel itself has none (number_of_same_symbols).
+// SameName counts symbols of one name; with kernelFirst, modules' symbols count only if
+// the kernel itself has none (number_of_same_symbols).
 func SameName(found []Symbol, kernelFirst bool) int {
 	own := 0
 	for _, s := range found {

@@ -21,9 +21,9 @@ func readMaybePacked(path string, report func(string, int64, int64)) ([]byte, er
 	return decompressBeside(path, b, report)
 }
 
-// readSystemMap reads a System.map or a copy of /proc/kallsyms. Lines that
-// name a module become that module's symbols. A map of a kernel that ran with
-// its text moved (KASLR) is moved back to where the image is linked.
+// readSystemMap reads a System.map or a copy of /proc/kallsyms. Lines that name a
+// module become that module's symbols. The map of a kernel whose text was moved (KASLR)
+// is moved back to the linked addresses.
 func (img *Image) readSystemMap(path string) ([]Symbol, error) {
 	b, err := readMaybePacked(path, img.opts.Progress)
 	if err != nil {

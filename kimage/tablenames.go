@@ -1,7 +1,7 @@
 package kimage
 
-// tableName says where a table of the kernel is: the section that holds it alone, the
-// symbols around it, and the functions that walk it, whose code has both addresses.
+// tableName tells the place of a table of the kernel: by the section that holds it alone,
+// the symbols around it, or the functions that walk it, whose code has both addresses.
 type tableName struct {
 	section, start, stop string
 	walkers              []string

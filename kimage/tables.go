@@ -21,7 +21,7 @@ type kernelTables struct {
 	cfiTraps    map[x86.Addr]bool
 	jumpLabels  []JumpLabel
 	staticCalls []StaticCall
-	// keys are the static calls' keys by trampoline, where they have no symbols.
+	// keys are the static calls' keys by trampoline, if they have no symbols.
 	keys map[x86.Addr]x86.Addr
 	// allKeys are the keys of all static branches, nil until the first use.
 	allKeys map[x86.Addr]bool
@@ -42,9 +42,9 @@ type tableOwner struct {
 	module string
 }
 
-// table returns the address and the bytes of a table: what lies between the
-// two symbols where the image has both, else the section of that name, else what
-// was found without a name. An absent table is empty.
+// table returns the address and the bytes of a table: the bytes between the two symbols
+// if the image has both, else the section of that name, else the table that was found
+// without a name. An absent table is empty.
 func (o tableOwner) table(t *tableName) (x86.Addr, []byte) {
 	r := o.named(t)
 	if r.End == 0 && o.module == "" {
@@ -132,13 +132,13 @@ func (img *Image) ignore(table string, addr x86.Addr) {
 // because they point outside its text, by table. In a sound image all are zero.
 func (img *Image) IgnoredEntries() map[string]int { return img.tables.ignored }
 
-// rel32 is the address that a relative pointer of 4 bytes names: at is where
-// the pointer itself lies, b its bytes.
+// rel32 returns the address that a relative pointer of 4 bytes names: at is the
+// pointer's own address, b its bytes.
 func rel32(at x86.Addr, b []byte) x86.Addr {
 	return at.Add(int64(int32(binary.LittleEndian.Uint32(b))))
 }
 
-// abs64 is the address in 8 bytes.
+// abs64 returns the address in 8 bytes.
 func abs64(b []byte) x86.Addr { return x86.Addr(binary.LittleEndian.Uint64(b)) }
 
 // layout is one way that releases have laid a table's entries out.

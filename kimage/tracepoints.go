@@ -87,8 +87,8 @@ const systemCallEvents = "syscalls"
 
 var systemCallEvent = []string{"sys_enter_", "sys_exit_"}
 
-// calledBySystem reports whether boot keeps the event of a system call: it drops those of which no
-// entry of the table of 64-bit programs is. Where the functions' names do not tell, all are kept.
+// calledBySystem reports whether boot keeps the event of a system call: it drops events of calls
+// that are not in the table of 64-bit programs. If the functions' names do not tell, all are kept.
 func (img *Image) calledBySystem(event string) bool {
 	_, named := img.symbolAddr(img.SystemCallFunction("read"))
 	if _, table := img.symbolAddr("sys_call_table"); !named || !table {
@@ -103,8 +103,8 @@ func (img *Image) calledBySystem(event string) bool {
 	return true
 }
 
-// event reads a trace_event_call, and the name of its tracepoint, "" where the
-// event has none (system calls).
+// event reads a trace_event_call, and the name of its tracepoint, "" if the event has
+// none (system calls).
 func (o tableOwner) event(at x86.Addr) (t Tracepoint, tp string) {
 	b := o.img.bytes(at, eventEnd)
 	if b == nil {
@@ -126,7 +126,7 @@ func (o tableOwner) event(at x86.Addr) (t Tracepoint, tp string) {
 	return t, tp
 }
 
-// tracepointName is the name of the struct tracepoint at an address, "" where none is.
+// tracepointName returns the name of the struct tracepoint at an address, "" if there is none.
 func (o tableOwner) tracepointName(at x86.Addr) string {
 	s, ok := o.img.SymbolAt(at)
 	if !ok || s.Addr != at {

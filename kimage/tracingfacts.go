@@ -65,8 +65,7 @@ var tracingRules = []rule{
 		set: func(c *profile.Config, on bool) { c.Tracing.MaxActive = on }},
 }
 
-// noBTF is a message of every kernel that knows of parameters by name, also of one
-// that has no BTF.
+// noBTF is a message of every kernel that has parameters by name, also of one without BTF.
 const noBTF = "BTF is not available or not supported"
 
 // builtWithoutBTFArgs: the message is there, and the README does not name parameters.
@@ -136,8 +135,8 @@ func found(data []byte, text, where string) (on bool, why string, ok bool) {
 	return false, fmt.Sprintf("no %q in %s", text, where), true
 }
 
-// readOnly is the data in which the kernel has its texts; empty where the image
-// has no such section, or is no kernel.
+// readOnly returns the data with the kernel's texts; empty if the image has no such
+// section, or is no kernel.
 func (e *evidence) readOnly() []byte {
 	if s := e.img.section(".rodata"); s != nil && e.kprobes {
 		return s.Data

@@ -8,11 +8,11 @@ import (
 	"kprobelab/x86"
 )
 
-// Without KALLSYMS_ALL kallsyms knows functions only: tables that lie inside a
-// larger section have no name. The kernel's own code has their addresses: each is what
-// lies between two addresses in a function that walks it, where all that lies there
-// are entries of the table. Where no function is there to be read, the table is the
-// longest run of such entries in the image's data.
+// Without KALLSYMS_ALL kallsyms knows functions only: tables that lie inside a larger
+// section have no name. The kernel's own code has their addresses: a table is the
+// memory between two addresses in a function that walks it, if all bytes between them
+// are entries of the table. If there is no such function, the table is the longest run
+// of such entries in the image's data.
 
 // shortestTable is the least number of entries in a row that count as a table:
 // fewer are found by chance.
@@ -22,7 +22,7 @@ const shortestTable = 8
 type unnamed struct {
 	img    *Image
 	fentry x86.Addr
-	// returnThunk is __x86_return_thunk; thunks are those of indirect branches.
+	// returnThunk is __x86_return_thunk; thunks are the thunks of indirect branches.
 	returnThunk x86.Addr
 	thunks      map[x86.Addr]bool
 	// trampolines holds the addresses of static calls' trampolines, nil until the first use.
@@ -78,8 +78,8 @@ func (img *Image) foundFact(name string, tables []string, how string) {
 	img.facts = append(img.facts, Fact{Name: name, Value: strings.Join(tables, ", "), Evidence: why + how})
 }
 
-// walked is the longest row of entries between two addresses that stand in the code of
-// the functions which walk the table, the zero Range where there is none.
+// walked returns the longest row of entries between two addresses in the code of the
+// functions that walk the table, the zero Range if there is none.
 func (u *unnamed) walked(rule entryRule) (longest x86.Range) {
 	var ends []x86.Addr
 	for _, name := range rule.table.walkers {
@@ -137,8 +137,8 @@ func most(n, entries, gaps int) int64 {
 	return int64(n)
 }
 
-// operands are the addresses of data that stand in a function's code, absolute or
-// relative to what follows.
+// operands returns the addresses of data in a function's code, absolute or relative to
+// the next instruction.
 func (u *unnamed) operands(s Symbol) []x86.Addr {
 	var list []x86.Addr
 	code := u.img.bytes(s.Addr, int(min(s.Size, maxSearched)))
@@ -179,15 +179,15 @@ const maxData = 64 << 20
 
 func searched(s *Section) bool { return !s.code() && s.Module == "" && len(s.Data) <= maxData }
 
-// longestRun is the longest row of entries in a section, the zero Range where none is
-// long enough. Tables are aligned to 4 bytes at least; their entries are, where their
-// size is a multiple of that.
+// longestRun returns the longest row of entries in a section, the zero Range if none is
+// long enough. Tables are aligned to 4 bytes at least; so are their entries, if their
+// size is a multiple of 4.
 func longestRun(s *Section, l entryLayout) (longest x86.Range) {
 	align := 4
 	for l.size%align != 0 {
 		align /= 2
 	}
-	// run[phase] is where the row at that offset within an entry began.
+	// began[phase] is the beginning of the present row at that offset within an entry.
 	began := make([]int, l.size/align)
 	for i := range began {
 		began[i] = -1

@@ -65,8 +65,8 @@ var namelessKeys = map[string][]keyUsers{
 	"have_pclmul_avx": {{asks: []string{"polyval_preparekey", "polyval_update"}}},
 }
 
-// staticKeys are the addresses of the kernel's keys of a name, or of what begins with them: several files may
-// have a key of the name.
+// staticKeys returns the addresses of the kernel's keys of a name, or of a structure that begins
+// with a key: several files may have a key of the name.
 func (img *Image) staticKeys(name string) (keys []x86.Addr) {
 	for _, s := range img.Lookup(name) {
 		if s.Module == "" {
@@ -84,7 +84,7 @@ func (img *Image) staticKeys(name string) (keys []x86.Addr) {
 	return keys
 }
 
-// keyOf is the key that these functions use. It is not known where one of them is not there.
+// keyOf returns the key that these functions use; false if one of them is missing.
 func (img *Image) keyOf(users keyUsers) (x86.Addr, bool) {
 	var common map[x86.Addr]bool
 	meet := func(functions []string, used func(Symbol) map[x86.Addr]bool) bool {
@@ -127,7 +127,7 @@ func (img *Image) keysAsked(s Symbol) map[x86.Addr]bool {
 	return keys
 }
 
-// isKey reports whether a static branch asks the key at this address.
+// isKey reports whether a static branch tests the key at this address.
 func (img *Image) isKey(at x86.Addr) bool {
 	if img.tables.allKeys == nil {
 		img.tables.allKeys = make(map[x86.Addr]bool)

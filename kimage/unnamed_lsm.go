@@ -46,7 +46,8 @@ func (p *bootPatcher) modulesWalked(start string, other x86.Range) (table x86.Ra
 	return table, longest
 }
 
-// modulesBetween are the security modules of a table, each with its first function; nil where it is none.
+// modulesBetween returns the security modules of a table, each with its first function; nil if it
+// is no such table.
 func (p *bootPatcher) modulesBetween(from, to x86.Addr) []securityModule {
 	for _, l := range lsmLayouts {
 		n := to.Sub(from)
@@ -64,8 +65,8 @@ func (p *bootPatcher) modulesBetween(from, to x86.Addr) []securityModule {
 // maxSecurityModules bounds how many security modules a kernel has.
 const maxSecurityModules = 64
 
-// namelessHooks are the hooks of arrays whose addresses stand in the code of a module's first function, or of one
-// that it calls. An array ends where that of another module begins.
+// namelessHooks returns the hooks of arrays whose addresses are in the code of a module's first
+// function, or of a function that it calls. An array ends at the beginning of another module's array.
 func (p *bootPatcher) namelessHooks(module securityModule, all []securityModule) (list []securityHook) {
 	u := newUnnamed(p.img)
 	begins := map[x86.Addr]bool{}

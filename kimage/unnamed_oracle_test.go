@@ -49,8 +49,8 @@ func eachVmlinuz(t *testing.T, f func(t *testing.T, path string)) {
 	}
 }
 
-// Rule: what is found without data symbols is what the symbols name, by the code that
-// walks a table, and by the entries alone.
+// Rule: the tables found without data symbols equal the ones that the symbols name, by
+// the code that walks a table, and by the entries alone.
 func TestTablesAreFoundWithoutTheirNames(t *testing.T) {
 	eachVmlinuz(t, func(t *testing.T, path string) {
 		img, err := Open(path, &Options{NoBoot: true})
@@ -173,7 +173,8 @@ func sameTables(t *testing.T, want, got *Image) {
 // keysNotTold are keys that no function tells apart from another: blake2s_compress asks both of its own.
 var keysNotTold = []string{"blake2s_use_ssse3", "blake2s_use_avx512"}
 
-// Rule: the functions that use a key tell the one that the symbol names, and none where the kernel has no such key.
+// Rule: the functions that use a key lead to the key that the symbol names, and to none if the
+// kernel has no such key.
 func TestKeysAreFoundWithoutTheirNames(t *testing.T) {
 	eachVmlinuz(t, func(t *testing.T, path string) {
 		img, err := Open(path, &Options{NoBoot: true})

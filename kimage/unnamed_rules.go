@@ -8,10 +8,10 @@ import (
 	"kprobelab/x86"
 )
 
-// entryRule says what an entry of a table is.
+// entryRule recognises the entries of a table.
 type entryRule struct {
 	table *tableName
-	// layouts are the sizes that entries have had, and what makes one an entry.
+	// layouts are the sizes that entries have had, with the test for an entry.
 	layouts []entryLayout
 	// walkedOnly: other data has such entries, too (the unwinder's are pointers to text, as
 	// exceptions are), so that only the code tells.
@@ -23,7 +23,7 @@ type entryLayout struct {
 	is   func(at x86.Addr, b []byte) bool
 	// gaps: entries of zeros may stand among the others.
 	gaps bool
-	// last is the size of the last entry where that is not padded, 0 where it is.
+	// last is the size of the last entry if that is not padded, 0 if it is.
 	last int
 }
 
@@ -74,8 +74,8 @@ func (u *unnamed) shortException(at x86.Addr, b []byte) bool {
 }
 
 // bug: a relative pointer to an instruction that traps; then, by the length, a format and
-// a file's name. An entry with a format may be that of a warning that is called with it
-// (6.19): it names a place past the call.
+// a file's name. An entry with a format may belong to a warning that is called with the
+// entry (6.19): then it names a place past the call.
 func (u *unnamed) bug(at x86.Addr, b []byte) bool {
 	addr, file := rel32(at, b), len(b)-8
 	if !u.traps(addr) && (file < 8 || !u.code(addr) || !u.data(rel32(at+4, b[4:]))) {

@@ -13,8 +13,8 @@ var formFacts = map[SiteKind][]string{
 	SiteStaticCall:  {factNops},
 }
 
-// UnspokenForm says of which fact about the sites of a kind nothing in the image speaks, so that its
-// release decides how boot writes them; "" if the image tells them all.
+// UnspokenForm returns the first fact about the sites of a kind for which the image has no
+// evidence, so that its release decides how boot writes them; "" if the image tells all facts.
 func (img *Image) UnspokenForm(kind SiteKind) string {
 	if img.kind != KindKernel || img.opts.NoBoot || img.Core() != nil {
 		return ""

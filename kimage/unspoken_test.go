@@ -8,7 +8,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Rule: sites whose form only the release tells are counted, and named where they are.
+// Rule: sites whose form only the release tells are counted, and UnspokenAt names the fact.
 func TestUnspokenSites(t *testing.T) {
 	for name, c := range map[string]struct {
 		data []byte

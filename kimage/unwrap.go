@@ -94,7 +94,7 @@ func elfExtent(b []byte) int64 {
 	return int64(min(end, maxImage+1))
 }
 
-// describe says what a file is that is no image, for the error's text.
+// describe describes a file that is no image, for the error's text.
 func describe(b []byte) string {
 	switch {
 	case len(b) == 0:

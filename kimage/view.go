@@ -29,7 +29,7 @@ type View interface {
 	// InText reports whether the address is core kernel text (_stext to
 	// _etext, and init text while it exists) or in a module's text.
 	InText(addr x86.Addr) bool
-	// InEntryText reports whether it lies in the entry text section, or in what
+	// InEntryText reports whether it lies in the entry text section, or in text that
 	// the kernel treats like it.
 	InEntryText(addr x86.Addr) bool
 	// InInit reports whether it lies in init text (freed after boot), and of
@@ -56,13 +56,13 @@ type View interface {
 	// Reader reads the instructions of the code (Walker): their lengths,
 	// branches and targets.
 	Reader() decoder.Reader
-	// Processor says what the processor executes that the text was made for.
+	// Processor returns the processor for which the text was made.
 	Processor() Processor
 }
 
 // Processor decodes the instruction at the start of b as a processor executes it. The
-// error is a decoder.ErrUnknown where it has no such instruction, for want of an extension
-// too. A decoder.Processor is one that has all extensions.
+// error is a decoder.ErrUnknown if it has no such instruction, also if it lacks an
+// extension. decoder.Processor has all extensions.
 type Processor interface {
 	Decode(b []byte) (decoder.Inst, error)
 }

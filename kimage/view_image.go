@@ -69,10 +69,9 @@ func (img *Image) InEntryText(addr x86.Addr) bool {
 // IndirectThunks implements View.
 func (img *Image) IndirectThunks() x86.Range { return img.bounds.thunks }
 
-// Segments lists what a machine maps: the image's memory by ascending
-// address, then the modules'. Their Data is the image's own memory: a machine
-// that writes to it has to copy it first. The per-CPU template is not among
-// them.
+// Segments lists the memory that a machine maps: the image's by ascending address, then
+// the modules'. Their Data is the image's own memory: a machine that writes to it has
+// to copy it first. The per-CPU template is not among them.
 func (img *Image) Segments() []Segment { return img.segments }
 
 // PerCPU is the template of the per-CPU area, and whether there is one.

@@ -9,8 +9,8 @@ import (
 	"kprobelab/x86"
 )
 
-// Step is one instruction on a walk through a function. It is the only place
-// where an analysis asks which instruction stands at an address.
+// Step is one instruction on a walk through a function. No other code decides which
+// instruction is at an address.
 type Step struct {
 	Addr x86.Addr
 	// Reading holds the properties of the instruction that count: its length, the
@@ -20,8 +20,8 @@ type Step struct {
 	Reading decoder.Reading
 	// Read is the instruction as the View's Reader reads it.
 	Read decoder.Reading
-	// Insn is the instruction as the kernel's decoder sees it, for what no
-	// Reader tells. It is not to be used where Err is set.
+	// Insn is the instruction as the kernel's decoder sees it, for facts that no Reader
+	// gives. It is not valid if Err is set.
 	Insn decoder.Kernel
 	// Err says why there is no instruction: ErrUnreadable, ErrNoLength or the
 	// decoder's error. A walk ends with such a step.
@@ -52,7 +52,7 @@ func (s *Step) IsInt3() bool { return s.Reading.Kind == decoder.KindInt3 }
 // compiler and the kernel fill what is never executed.
 func (s *Step) IsPadding() bool { return s.IsInt3() && s.Reading.Length == 1 }
 
-// Jump returns where a relative jump leads; false for what is none.
+// Jump returns the target of a relative jump; false if the step is none.
 func (s *Step) Jump() (to x86.Addr, ok bool) {
 	return s.Reading.Target, s.Reading.Kind == decoder.KindJump
 }

@@ -101,7 +101,7 @@ func walk(v codeView, size uint64, c *profile.Config) (offsets []int64, last kim
 	return offsets, last
 }
 
-// TestKernelDecoderWins: of what the Reader and the kernel's decoder read
+// TestKernelDecoderWins: if the Reader and the kernel's decoder read an instruction
 // differently, the kernel's reading counts, unless the Reader stands alone.
 func TestKernelDecoderWins(t *testing.T) {
 	const (

@@ -26,7 +26,7 @@ func prstatuses(n int) []byte {
 	return bytes.Repeat(one, n)
 }
 
-// What a dump's headers ask for is given up to the bound, and refused in one sentence past it.
+// The sizes in a dump's headers are accepted up to the bound, and refused in one sentence past it.
 func TestHeadersThatAskForMuch(t *testing.T) {
 	memory := func(size uint64) []byte {
 		b := written(t, machine())

@@ -16,7 +16,7 @@ import (
 // PageSize is the size of a page of physical memory.
 const PageSize = 4096
 
-// Limits on what a header may ask for.
+// Limits on the sizes in a header.
 const (
 	// maxPhys is the end of physical addresses (SDM Vol. 3, "Hierarchical Paging
 	// Structures: an Overview").
@@ -59,12 +59,12 @@ type memory interface {
 	read(phys uint64, b []byte) error
 	// present is nil for a page of RAM that read can read.
 	present(phys uint64) error
-	// pieces are the parts of RAM as they can be mapped, nil where they cannot.
+	// pieces are the parts of RAM as they can be mapped, nil if they cannot.
 	pieces() []Piece
 }
 
-// Open opens a dump. What is wrong with the file's content is a *FormatError.
-// Whoever opens it may Close it; a dump that nobody refers to closes itself.
+// Open opens a dump. A fault in the file's content is a *FormatError. The caller may
+// Close the Core; a Core without references closes itself.
 func Open(path string) (*Core, error) {
 	f, err := bounded.Open(path)
 	if err != nil {
@@ -181,10 +181,10 @@ var errRanges = bad("its memory has more than %d separate ranges", bounded.DumpR
 // Name is the name that the dump was opened by.
 func (c *Core) Name() string { return printable.Name(c.name) }
 
-// Format says what the file is, such as "ELF, zstd".
+// Format names the file's format, such as "ELF, zstd".
 func (c *Core) Format() string { return c.format }
 
-// CPUs are the machine's processors. The caller must not change them.
+// CPUs returns the machine's processors. The caller must not change them.
 func (c *Core) CPUs() []CPU { return c.cpus }
 
 // RAM lists the physical memory by ascending address, in whole pages. The caller
@@ -245,7 +245,7 @@ type form struct {
 	// unwrap writes what is packed to a spool.
 	unwrap func(s source, to *spool) error
 	read   func(c *Core, s source) error
-	// peek unpacks the beginning of what is packed.
+	// peek unpacks the beginning of packed data.
 	peek func(b []byte) []byte
 }
 
@@ -278,7 +278,7 @@ func prefix(magic string) func([]byte) bool {
 // String is for messages.
 func (r Range) String() string { return fmt.Sprintf("%#x-%#x", r.Phys, r.End()) }
 
-// Is reports whether a file of that size is a dump, by what it begins with: an ELF core
+// Is reports whether a file of that size is a dump, by its first bytes: an ELF core
 // file, or a stream with one.
 func Is(r io.ReaderAt, size int64) bool {
 	head := make([]byte, min(size, 1<<16))

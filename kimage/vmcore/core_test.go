@@ -113,7 +113,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// Into a file, zeros are holes, and what is read is the same.
+// In a file, zeros become holes, and reading gives the same bytes.
 func TestWriteFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dump")
 	f, err := os.Create(path)
@@ -239,8 +239,8 @@ func unaligned(b []byte) []byte {
 	return out
 }
 
-// Extents of any shape read as the file says: the rest of a segment is zero, and of
-// what is there twice either will do, since both are the same memory.
+// Extents of any shape read as the file says: the rest of a segment is zero, and bytes
+// that are there twice may come from either place, since both are the same memory.
 func TestOverlappingSegments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const size = 32 * PageSize
@@ -290,7 +290,8 @@ func (h *headFirst) ReadAt(b []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// What a segment has more of memory than of the file was left out, and is no zeros. The page in which the file ends is there.
+// Memory of a segment past its bytes in the file was left out; it is not taken for zeros. The page
+// in which the file ends is there.
 func TestFileSmallerThanMemory(t *testing.T) {
 	b := written(t, machine())
 	p := b[elfHeaderSize+2*elfProgramSize:] // the first range
@@ -362,7 +363,7 @@ func broken(b []byte) []byte {
 // noteAt returns the offset of the first note.
 func noteAt(b []byte) uint64 { return le.Uint64(b[elfHeaderSize+8:]) }
 
-// Wherever a file is cut off, that is what the error says.
+// A file that is cut off at any place gives the error "cut off".
 func TestTruncated(t *testing.T) {
 	for format, b := range map[string][]byte{"ELF": written(t, machine()), "zstd": zstdOf(t, machine())} {
 		step := max(1, len(b)/1000)

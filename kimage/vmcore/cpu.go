@@ -16,8 +16,8 @@ type CPU struct {
 	FSBase, GSBase uint64
 	// DS, ES, FS and GS are selectors.
 	DS, ES, FS, GS uint16
-	// PID is the task's process id where a kernel wrote the dump, and a number of
-	// QEMU's own where QEMU did.
+	// PID is the task's process id if a kernel wrote the dump, and a number of QEMU's
+	// own if QEMU did.
 	PID int32
 	// Control is nil in a dump that QEMU or Write did not make: a crashed kernel's
 	// dump has the general registers alone.

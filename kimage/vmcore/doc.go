@@ -1,7 +1,6 @@
-// Package vmcore reads and writes memory dumps of x86-64 machines: which
-// physical memory there is and what it holds, the registers of each CPU, the
-// kernel's VMCOREINFO, and what a virtual address is by the machine's own page
-// tables.
+// Package vmcore reads and writes memory dumps of x86-64 machines: the ranges and
+// content of physical memory, the registers of each CPU, the kernel's VMCOREINFO, and
+// the translation of virtual addresses by the machine's own page tables.
 //
 // It must not know what runs in the machine: of symbols, tasks and modules, of
 // probes and of emulation.

@@ -125,8 +125,8 @@ type elfMemory struct {
 	extents []extent
 }
 
-// extent is a part of memory, and where it is in the file; off is negative where
-// the file has nothing of it: makedumpfile -E leaves out runs of 256 pages and more.
+// extent is a part of memory, and its offset in the file; off is negative if the file
+// has none of its bytes: makedumpfile -E leaves out runs of 256 pages and more.
 type extent struct {
 	Range
 	off int64
@@ -216,7 +216,7 @@ func (m *elfMemory) read(phys uint64, b []byte) error {
 // copied: each machine would need as many mappings.
 const maxDirect = 64
 
-// pieces are the extents themselves where the file can be mapped.
+// pieces returns the extents themselves if the file can be mapped.
 func (m *elfMemory) pieces() []Piece {
 	if m.file == nil || len(m.extents) > maxDirect {
 		return nil

@@ -49,8 +49,8 @@ func inFile(err error, name string) error {
 type FilteredError struct {
 	// Phys is the physical address of the page.
 	Phys uint64
-	// Level is makedumpfile's dump level, which says what kinds of page were left out; LevelUnknown in an ELF file,
-	// which does not say it.
+	// Level is makedumpfile's dump level, which tells the kinds of pages that were left out;
+	// LevelUnknown in an ELF file, which does not note it.
 	Level int
 }
 
@@ -66,7 +66,7 @@ func (e *FilteredError) Error() string {
 	return fmt.Sprintf("the page at physical address %#x was left out of the dump (%s); makedumpfile -c -d 1 leaves out nothing but zeros", e.Phys, level)
 }
 
-// AbsentError is a read where the machine has no memory, as the dump has it.
+// AbsentError is a read at an address at which the machine has no memory, by the dump.
 type AbsentError struct {
 	// Phys is the physical address.
 	Phys uint64

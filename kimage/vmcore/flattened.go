@@ -49,7 +49,7 @@ func unwrapFlattened(s source, to *spool) error {
 	}
 }
 
-// peekFlattened is the first piece, which is the file's beginning.
+// peekFlattened returns the first piece, which is the file's beginning.
 func peekFlattened(b []byte) []byte {
 	const at = flatHeaderSize + flatPieceSize
 	return b[min(at, len(b)):min(at+headSize, len(b))]

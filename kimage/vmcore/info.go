@@ -9,12 +9,11 @@ import (
 	"kprobelab/x86"
 )
 
-// Info is the kernel's VMCOREINFO: what it tells about itself to those who read a dump
-// (Documentation/admin-guide/kdump/vmcoreinfo.rst), such as "SYMBOL(init_uts_ns)" or
-// "OSRELEASE".
+// Info is the kernel's VMCOREINFO, its notes for programs that read a dump
+// (Documentation/admin-guide/kdump/vmcoreinfo.rst), such as "SYMBOL(init_uts_ns)" or "OSRELEASE".
 type Info map[string]string
 
-// Symbol is the address of a symbol; 0 where it has none of that name.
+// Symbol returns the address of a symbol; 0 if the note does not have the name.
 func (i Info) Symbol(name string) x86.Addr { return x86.Addr(i.number("SYMBOL("+name+")", 16)) }
 
 // Number is a number, which the kernel writes in base 10.
@@ -41,9 +40,9 @@ func parseInfo(b []byte) Info {
 	return info
 }
 
-// VMCoreInfo is the kernel's VMCOREINFO, from the dump's note, or else from the
+// VMCoreInfo returns the kernel's VMCOREINFO, from the dump's note, or else from the
 // machine's memory, where a kernel that can crash into another one keeps that note
-// ready; nil where it is nowhere. The first call may read all of memory.
+// ready; nil if neither has it. The first call may read all of memory.
 func (c *Core) VMCoreInfo() Info {
 	b := c.RawVMCoreInfo()
 	if b == nil {

@@ -189,7 +189,7 @@ func (m *bitmap) rank(frame uint64) uint32 {
 	return n + uint32(bits.OnesCount8(m.b[at]&(1<<(frame%8)-1)))
 }
 
-// ranges are the frames that there are, up to so many ranges of them.
+// ranges returns the existing frames, in at most so many ranges.
 func (m *bitmap) ranges(most int) []Range {
 	var list []Range
 	for i, c := range m.b {

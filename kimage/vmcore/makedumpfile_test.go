@@ -13,8 +13,8 @@ import (
 	"kprobelab/internal/integration/dumps"
 )
 
-// makedumpfile reads what Write has written, and what it makes of that is read here: each
-// page that it has kept is the same.
+// makedumpfile reads a file of Write, and its output is read here: each page that it has
+// kept is the same.
 func TestMakedumpfile(t *testing.T) {
 	program, err := exec.LookPath("makedumpfile")
 	if err != nil {

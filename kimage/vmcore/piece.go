@@ -18,8 +18,8 @@ type Piece struct {
 // Map returns the machine's memory in pieces by ascending address, for mmap. The first
 // call copies memory to a file in memory, unless the dump's own file can be mapped;
 // later calls return the same. Pages that were left out of the dump read as zeros
-// there: Present tells them. The files are the Core's. Whoever truncates the dump's
-// file while it is mapped ends the program.
+// there: Present tells them. The files belong to the Core. If the dump's file is
+// truncated while it is mapped, the program ends.
 func (c *Core) Map() ([]Piece, error) {
 	c.mapLock.Lock()
 	defer c.mapLock.Unlock()

@@ -55,14 +55,13 @@ type Translation struct {
 	Phys uint64
 	// PageSize is the size of the page: 4 KiB, 2 MiB or 1 GiB.
 	PageSize uint64
-	// What the tables of all levels allow.
+	// The rights that the tables of all levels give.
 	Write, User, Exec bool
 	// Global pages stay in the TLB when CR3 changes.
 	Global bool
 }
 
-// Translate walks the page tables. The error is a *NotMappedError, or that of a table
-// that cannot be read.
+// Translate walks the page tables. The error is a *NotMappedError, or the error of reading a table.
 func (s *Space) Translate(va x86.Addr) (Translation, error) {
 	if !s.canonical(va) {
 		return Translation{}, &NotMappedError{va, 0}
@@ -92,7 +91,7 @@ func (s *Space) Translate(va x86.Addr) (Translation, error) {
 	}
 }
 
-// read reads an entry. Page tables are left out of a dump only where they are zero.
+// read reads an entry. A dump leaves out page tables only if they are zero.
 func (s *Space) read(phys uint64) (uint64, error) {
 	var filtered *FilteredError
 	err := s.mem.ReadPhys(phys, s.entry[:])

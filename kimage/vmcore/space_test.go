@@ -28,8 +28,8 @@ func (m *tables) ReadPhys(phys uint64, b []byte) error {
 	return nil
 }
 
-// set maps a page: at level 1 one of 4 KiB, at 2 and 3 a large one. flags are those of
-// the last entry.
+// set maps a page: at level 1 a page of 4 KiB, at 2 and 3 a large page. entry has the
+// flags of the last level.
 func (m *tables) set(root uint64, levels int, va x86.Addr, level int, entry uint64) {
 	table := root
 	for l := levels; l > level; l-- {

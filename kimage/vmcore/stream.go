@@ -12,7 +12,7 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// Limits on what a stream may unpack to. A small file must not cost much memory.
+// Limits on the unpacked size of a stream. A small file must not cost much memory.
 const (
 	// maxUnpacked is the longest file that comes of a stream: a dump's memory and its headers.
 	maxUnpacked = bounded.DumpMemory + 1<<30

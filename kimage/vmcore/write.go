@@ -11,7 +11,7 @@ import (
 // Image is a dump to be written.
 type Image struct {
 	CPUs []CPU
-	// VMCoreInfo is the text of VMCOREINFO; empty for none.
+	// VMCoreInfo is the text of VMCOREINFO; empty if there is none.
 	VMCoreInfo []byte
 	// Memory is the machine's memory, in whole pages, without overlap.
 	Memory []Memory
@@ -199,7 +199,7 @@ func newHoles(w io.Writer) *holes {
 		io.Seeker
 		Truncate(size int64) error
 	}); ok {
-		// Only a file that is empty has zeros where nothing is written.
+		// Only an empty file reads as zeros at places that were not written.
 		if end, err := f.Seek(0, io.SeekEnd); err == nil && end == 0 && f.Truncate(0) == nil {
 			h.file = f
 		}
