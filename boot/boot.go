@@ -17,7 +17,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Options say how to boot a kernel.
+// Options select the machine and the kernel to boot.
 type Options struct {
 	// QEMU is the program qemu-system-x86_64.
 	QEMU string
@@ -158,8 +158,7 @@ func (g *Guest) arrive() error {
 	return g.debugger.BreakAt(g.call)
 }
 
-// toStop waits until init stands at the stop point: other programs may ask for their
-// parent, too.
+// toStop waits until init is at the stop point: other programs may call getppid, too.
 func (g *Guest) toStop() error {
 	for {
 		at, err := g.debugger.Stopped(0)
@@ -182,8 +181,8 @@ func (g *Guest) toStop() error {
 // diOffset is the offset of di in pt_regs (arch/x86/include/asm/ptrace.h).
 const diOffset = 112
 
-// atStop says whether the call of getppid is init's: rdi points to the registers of user
-// mode, or, before 4.17, is the user's.
+// atStop reports whether the call of getppid is init's: rdi points to the registers of user mode,
+// or, before 4.17, is user mode's rdi.
 func (g *Guest) atStop() (bool, error) {
 	r, err := g.debugger.Registers()
 	if err != nil {
@@ -203,7 +202,7 @@ func (g *Guest) atStop() (bool, error) {
 	return binary.LittleEndian.Uint64(b[:]) == mailbox.Magic, nil
 }
 
-// inInit says whether the machine stands in init. Before init has been seen it cannot tell.
+// inInit reports whether the machine is in init. It returns true before init has been seen.
 func (g *Guest) inInit() (bool, error) {
 	if g.space == 0 {
 		return true, nil

@@ -80,7 +80,7 @@ func explain(e *qemu.Ended, o *Options, arrived bool, follows error) error {
 	return why
 }
 
-// broken says whether an error is that of a connection to a QEMU that is gone.
+// broken reports whether an error comes from a connection to a QEMU that has ended.
 func broken(err error) bool {
 	var op *net.OpError
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||

@@ -9,9 +9,8 @@ import (
 	"kprobelab/x86"
 )
 
-// CheckWords fails where words for the command line ask for what they cannot bring
-// about: the kernel knows no word kaslr, and nokaslr is there unless KASLR is asked for.
-// What stands after -- is for init.
+// CheckWords fails for words of the command line that have no effect: the kernel knows no word
+// kaslr, and nokaslr is added unless KASLR is set. Words after -- are for init.
 func (o *Options) CheckWords() error {
 	words := strings.Fields(o.Append)
 	if i := slices.Index(words, "--"); i >= 0 {

@@ -29,8 +29,8 @@ var ErrKernel = errors.New("this kernel cannot be booted here")
 // ErrNoSymbols is an image whose symbols are not known.
 var ErrNoSymbols = errors.New("no symbols")
 
-// gateSymbols are the names of the first exception's entry, the newest first. Where the IDT has it
-// tells where KASLR has put the kernel.
+// gateSymbols are the names of the first exception's entry, the newest first. Its address in the
+// IDT gives the address to which KASLR has moved the kernel.
 var gateSymbols = []string{"asm_exc_divide_error", "divide_error"}
 
 // Open reads a vmlinuz or a unified kernel image. The error is kimage's, ErrNoSymbols or ErrKernel.

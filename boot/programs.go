@@ -63,7 +63,8 @@ func (g *Guest) Start(p *booted.Program) error {
 
 // Exit is the end of a program.
 type Exit struct {
-	// Code is the exit code as a shell has it: 128 and the signal for a program that a signal has ended. Signal is that one, or 0.
+	// Code is the exit code as in a shell: 128 plus the signal for a program that a signal has
+	// ended. Signal is that signal, or 0.
 	Code, Signal int
 }
 
@@ -76,7 +77,7 @@ func (g *Guest) Exec(p *booted.Program) (Exit, error) {
 	return Exit{o.Code(), o.Signal()}, nil
 }
 
-// CheckProgram fails where a program's arguments, environment and input are more than a guest can be told.
+// CheckProgram fails if a program's arguments, environment and input are too long for the mailbox.
 func CheckProgram(p *booted.Program) error {
 	_, err := command(mailbox.Exec, p).Pieces()
 	return err

@@ -22,7 +22,7 @@ const (
 	Zstd Format = "zstd"
 )
 
-// Dump says how to save a machine.
+// Dump describes the dump of a machine.
 type Dump struct {
 	// File is the file's path; the file appears there when all is written.
 	File   string
@@ -175,7 +175,7 @@ func (d *dumped) place(img *vmcore.Image) {
 	}
 }
 
-// counted tells how much was read.
+// counted counts the bytes that are read.
 type counted struct {
 	io.ReaderAt
 	count func(int)

@@ -196,7 +196,7 @@ func (s *Store) ofRelease(release string) (*Kernel, error) {
 	return nil, fmt.Errorf("%w: it has no image, and the cache has no kernel %s that it could belong to", ErrPackage, release)
 }
 
-// addImage takes an image: its banner says which kernel it is of.
+// addImage adds an image: its banner has the kernel's release.
 func (s *Store) addImage(k *Kernel, file string, f io.Reader) (*Kernel, error) {
 	img, err := kimage.Open(file, &kimage.Options{Progress: s.o.Progress})
 	if err != nil {
@@ -222,7 +222,7 @@ func copyFile(from io.Reader, to string, limit int64) error {
 	return errors.Join(err, out.Close())
 }
 
-// addModules copies a folder of modules: lib/modules/RELEASE, or one that has it below.
+// addModules copies a folder of modules: lib/modules/RELEASE, or a folder above it.
 func (s *Store) addModules(ctx context.Context, k *Kernel, dir string) error {
 	for _, below := range []string{"lib/modules/" + k.Release, "usr/lib/modules/" + k.Release, k.Release} {
 		if st, err := os.Stat(filepath.Join(dir, below)); err == nil && st.IsDir() {

@@ -28,7 +28,7 @@ type exported struct {
 
 const exportedName = "exported.json"
 
-// SaveDump keeps the memory of a booted kernel, which save writes to the file that it is told.
+// SaveDump keeps the memory of a booted kernel. save must write it to the file that it gets.
 func (s *Store) SaveDump(ctx context.Context, k *Kernel, save func(file string) error) error {
 	return s.extend(ctx, k, func(dir string) error { return save(filepath.Join(dir, k.Release+".core")) })
 }

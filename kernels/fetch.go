@@ -53,8 +53,9 @@ func releases(l *debian.List) (list []string) {
 	return slices.Compact(list)
 }
 
-// Resolve says which release a word means: a release, a series of releases (6.12), a suite (trixie, bookworm-backports), newest; perhaps
-// with a flavour (trixie/rt-amd64). For "" it is the newest of the system's own suite. The second result has its packages.
+// Resolve returns the release that a word means: a release, a series of releases (6.12), a suite
+// (trixie, bookworm-backports), newest; perhaps with a flavour (trixie/rt-amd64). "" means the
+// newest of the system's own suite.
 func (s *Store) Resolve(ctx context.Context, text string) (string, error) {
 	release, _, err := s.resolve(ctx, text)
 	return release, err

@@ -39,10 +39,10 @@ type Kernel struct {
 // ErrKernel is a kernel that cannot be had.
 var ErrKernel = errors.New("the kernel cannot be had")
 
-// releaseName is a release as a file's name may have it.
+// releaseName matches a release that can be part of a file name.
 var releaseName = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._+~-]{0,127}$`)
 
-// manifest is the file of a kernel's folder that says which it is.
+// manifest is the file in a kernel's folder that describes the kernel.
 const manifest = "kernel.json"
 
 // folder is the name of a kernel's folder: one release may have been built several times.

@@ -20,7 +20,7 @@ import (
 	"kprobelab/internal/unpack"
 )
 
-// ErrMirror is a system that does not say where Debian's archive is.
+// ErrMirror: the system's configuration does not name Debian's archive.
 var ErrMirror = errors.New("apt's sources name no mirror of Debian's; --mirror URL (or KPROBELAB_MIRROR) does")
 
 // origins are the archives from which suites are fetched, and the keys that sign them.

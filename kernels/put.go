@@ -194,7 +194,7 @@ func (u *upTo) Next() (*unpack.Entry, error) {
 	return u.Package.Next()
 }
 
-// watch tells of progress in a file, and ends with the context.
+// watch reports progress in a file, and ends with the context.
 func (s *Store) watch(ctx context.Context, r io.Reader, size int64, stage string) io.Reader {
 	return &watched{ctx: ctx, r: r, size: size, stage: stage, tell: s.o.Progress}
 }

@@ -27,7 +27,7 @@ func runningRelease() string {
 	return strings.TrimSpace(string(b))
 }
 
-// ErrNoRelease: the running kernel's release cannot be told.
+// ErrNoRelease: the running kernel's release is unknown.
 var ErrNoRelease = errors.New("the running kernel's release cannot be told")
 
 // FindRunning looks for the running kernel's image and configuration in /boot. The error says why the image cannot be read.

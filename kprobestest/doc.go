@@ -22,9 +22,8 @@
 // sets is ignored. Options.NoOptimize keeps every probe's int3, with Options.NoSettle the
 // optimizer waits for Settle.
 //
-// The leak check says where a probe that is left was registered. A handler that does
-// something without effect, such as to return 1 and leave ip where it was, is
-// told in the test's log.
+// The leak check prints the place where a leftover probe was registered. If a handler does
+// something without effect, such as to return 1 and leave ip unchanged, the test's log says so.
 //
 // On the memory dump of a booted kernel (kprobelab boot makes one), a test has the
 // kernel's files, tasks and system calls:
@@ -42,11 +41,10 @@
 // millisecond. Jump labels and static calls, which such a kernel switches by itself,
 // are not in the leak check.
 //
-// A handler reads its function's arguments with regs.Arg, and what they point to with
-// ReadString and ReadUint. Override makes a function return a value without running.
-// The rules are the image's, those of a profile by name, or of the caller's own
-// (Options: Profile, Rules, Preemption), and the scheduler may switch after
-// every instruction (EveryInstruction), or every so many (Slice).
+// A handler reads its function's arguments with regs.Arg, and memory that they point to with
+// ReadString and ReadUint. Override makes a function return a value without running. The rules come
+// from the image, from a profile by name, or from the caller (Options: Profile, Rules, Preemption).
+// The scheduler may switch after every instruction (EveryInstruction), or every so many (Slice).
 //
 // A handler may end the test, as t.Fatal does. The call that it was in does not
 // go on, and the machine runs nothing more.

@@ -31,7 +31,7 @@ func (m *Machine) check() {
 	}
 }
 
-// left says where the probes were registered that are left.
+// left lists the places where leftover probes were registered.
 func (m *Machine) left() string {
 	var b strings.Builder
 	for _, p := range m.lab.Kprobes.Probes() {
@@ -57,8 +57,8 @@ func site() string {
 	}
 }
 
-// CheckText fails the test where text is not what it was when the machine was
-// made: no probe may be registered when it is called.
+// CheckText fails the test if text differs from the text when the machine was made. No probe may be
+// registered then.
 func (m *Machine) CheckText() {
 	m.t.Helper()
 	m.checkText()

@@ -35,8 +35,7 @@ type Machine struct {
 	calls        int
 }
 
-// Options say which kernel a test gets, and how it is run; the zero value of each is its
-// default.
+// Options select the kernel of a test, and how it runs; the zero value of each is its default.
 type Options struct {
 	// Image is the file of a kernel image, or of the memory dump of a booted kernel. Empty:
 	// the guest kernel.
@@ -109,11 +108,10 @@ func (o *Options) lab() *kprobelab.Options {
 	}
 }
 
-// New makes a machine that runs the image, and has it checked and closed at the test's end:
-// see the package's doc for what is checked. A nil o means the defaults. It ends the test
-// where the image cannot be read. The memory dump of a booted kernel is opened once for the
-// whole process: each test has a machine that stands where the dump does, and shares with
-// the others what it does not write.
+// New makes a machine that runs the image. At the test's end the machine is checked and closed: see
+// the package's doc for the checks. A nil o means the defaults. It ends the test if the image
+// cannot be read. The memory dump of a booted kernel is opened once for the whole process: each
+// test has a machine in the state of the dump, which shares unwritten pages with the others.
 func New(t testing.TB, o *Options) *Machine {
 	t.Helper()
 	if o == nil {

@@ -6,8 +6,7 @@ type Compared struct {
 	Path string `json:"path"`
 	// Form tells apart what is probed on the real kernel's path.
 	Form string `json:"form,omitempty"`
-	// Profile and Handler are those of the result here, "" where the path is
-	// not measured here.
+	// Profile and Handler are the result's here, "" if the path is not measured here.
 	Profile string  `json:"profile,omitempty"`
 	Handler string  `json:"handler,omitempty"`
 	NS      float64 `json:"ns,omitempty"`
@@ -24,7 +23,7 @@ type Compared struct {
 	Times float64 `json:"times,omitempty"`
 }
 
-// Twice says whether the path is at least twice as fast here.
+// Twice reports whether the path is at least twice as fast here.
 func (c *Compared) Twice() bool { return c.Times > 0 && c.RealNS >= 2*c.NS }
 
 // Against compares the results without other probes to what real kernels took:

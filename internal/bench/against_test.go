@@ -33,8 +33,8 @@ const (
 	bullseye = "5.10.0-46-cloud-amd64 (no PREEMPTION)"
 )
 
-// Each path stands beside that of the release whose rules it runs on, in each
-// of its forms, and never beside another release's.
+// Each path is compared with the same path of the release whose rules it runs on, in each of its
+// forms, and never with another release's.
 func TestAgainstTheSameRelease(t *testing.T) {
 	list := measuredHere().Against(recorded(t))
 	k := find(t, list, "k", bookworm)

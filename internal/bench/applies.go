@@ -50,7 +50,7 @@ func unoptimized(v kimage.View, at x86.Addr, c *profile.Config) string {
 	return ""
 }
 
-// runsOtherwise compares how a probe there runs with how the path has it.
+// runsOtherwise describes the difference between a probe's way to run there and the path's.
 func (p *Path) runsOtherwise(how probepoint.How, c *profile.Config) string {
 	switch {
 	case how == probepoint.Ftrace && p.how != how:

@@ -48,7 +48,7 @@ func TestBarred(t *testing.T) {
 		}},
 		{"6.1", placeBranch, 3, map[string]string{"k": emulated, "k-post": emulated, "b": emulated, "emulated": "", "nested": emulated, "disabled": ""}},
 		{"5.10", placeBranch, 3, map[string]string{"k": emulated, "b": emulated, "emulated": ""}},
-		// The 6.1 code boosts no shifts, that of 6.12 does.
+		// The code of 6.1 boosts no shifts, the code of 6.12 does.
 		{"6.1", "opt_no_shift", 0, map[string]string{
 			"k": "", "b": "no jump back may follow a copy of this instruction: it cannot be boosted",
 			"o": "opt_no_shift+0x0: shl $0x3,%rdi is not boostable, so the kernel copies it into no detour buffer",

@@ -104,7 +104,7 @@ func (s *subject) quiet(run func() error) (hits uint64, err error) {
 	return hits, nil
 }
 
-// untaken is why hits do not take a path, in a sentence.
+// untaken is the reason why hits do not take a path, in a sentence.
 type untaken string
 
 func (u untaken) Error() string { return string(u) }

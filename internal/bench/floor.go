@@ -50,10 +50,9 @@ func (f *floorSpec) make() (*subject, error) {
 	return sub, nil
 }
 
-// bareTraps receives traps and does no more than a hit has to ask the engine
-// for. No hit resumes from where its trap left ip: it goes to the slot, past the
-// instruction, or back to the original code. Writing ip ends the engine's loop
-// and starts it anew, which is a fifth of a trap.
+// bareTraps receives traps and does only the engine's part of a hit. No hit resumes where its trap
+// left ip: it goes to the slot, past the instruction, or back to the original code. Writing ip ends
+// the engine's loop and starts it anew, which is a fifth of a trap.
 type bareTraps struct {
 	x86.Traps
 	m    *machine.Machine

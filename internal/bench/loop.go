@@ -30,7 +30,7 @@ type systemCall struct {
 	words []uint64
 }
 
-// standSpec says what stand to make.
+// standSpec describes the stand to make.
 type standSpec struct {
 	open func() (*kimage.Image, error)
 	// rules replace the image's configuration; nil keeps it.
@@ -73,7 +73,7 @@ func (o *standSpec) make() (*stand, error) {
 	return s, nil
 }
 
-// withFillers opens an image with so many functions that nobody calls.
+// withFillers opens an image with so many functions that are never called.
 func withFillers(open func(modules ...string) (*kimage.Image, error), functions int) (*kimage.Image, error) {
 	if functions == 0 {
 		return open()
@@ -145,7 +145,7 @@ func rel32(end, target x86.Addr) []byte { return word32(uint32(target.Sub(end)))
 
 func word32(v uint32) []byte { return binary.LittleEndian.AppendUint32(nil, v) }
 
-// aimAt makes the calls those of a site.
+// aimAt sets the calls of the loop to a site's.
 func (s *stand) aimAt(at *site) error {
 	if at.system != nil {
 		s.system = at.system

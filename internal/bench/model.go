@@ -33,8 +33,8 @@ var published = []Hardware{
 	{Name: "i386", Trap: 0.33, Step: 0.47, Detour: 0.05, Trampoline: 0.285},
 }
 
-// HardwareNames lists the built-in processors: "x86-64" and "i386", those of
-// the kernel documentation's tables (a Xeon of 2008, each in both modes).
+// HardwareNames lists the built-in processors: "x86-64" and "i386", the two of the kernel
+// documentation's tables (a Xeon of 2008, in each mode).
 func HardwareNames() []string {
 	var names []string
 	for _, h := range published {

@@ -20,8 +20,7 @@ func noisy(ns, low, high float64) bool {
 	return high-low > max(noisyPart*ns, quietNS)
 }
 
-// Noise says what keeps the figures of a report from being compared with those
-// of another.
+// Noise lists the reasons why a report's figures cannot be compared with another report's.
 type Noise struct {
 	// TooFewRounds: they do not show how far apart they are.
 	TooFewRounds bool `json:"too_few_rounds,omitempty"`

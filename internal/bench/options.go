@@ -75,8 +75,8 @@ func (o *Options) fill() ([]Path, error) {
 	return Choose(o.Paths)
 }
 
-// Choose finds paths by name, in the order of the table; none asks for all. The
-// error is ErrNoPath.
+// Choose finds paths by name, in the order of the table; no names means all. The error is
+// ErrNoPath.
 func Choose(names []string) ([]Path, error) {
 	if len(names) == 0 {
 		return Paths(), nil

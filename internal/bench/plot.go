@@ -52,7 +52,7 @@ type drawing struct {
 	scale float64
 }
 
-// plotHeight is that of the report's plot.
+// plotHeight returns the height of the report's plot.
 func (r *Report) plotHeight() int { return plotTop + plotRow*len(r.Paths) + plotBottom }
 
 // draw draws where the time goes: a bar for each path, its floor dark and what

@@ -38,7 +38,7 @@ var userBodies = [...][]byte{
 	nop10:   {0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0, 0xc3},
 }
 
-// offset is that of the function in the file.
+// offset returns the offset of the function in the file.
 func (k userCode) offset() int { return functions + int(k)*functionGap }
 
 func (k userCode) addr() x86.Addr { return programBase + x86.Addr(k.offset()) }

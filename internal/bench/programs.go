@@ -116,8 +116,8 @@ const (
 	atCWD      = -100
 )
 
-// Programs measures the ways on a booted kernel's dump. Errors: those of opening it;
-// ErrUnmeasurable where the kernel has no uprobes, or does not do what is asked.
+// Programs measures the ways on a booted kernel's dump. The error is an error of opening the dump,
+// or ErrUnmeasurable if the kernel has no uprobes, or does not do as requested.
 func Programs(o *ProgramOptions) (*ProgramReport, error) {
 	opt := *o
 	if opt.Rounds == 0 {
@@ -295,7 +295,7 @@ type programRun struct {
 	time         time.Duration
 	instructions uint64
 	switches     uint64
-	// traps, steps and calls are of a counted run.
+	// traps, steps and calls are the counts of a counted run.
 	traps, steps, calls uint64
 }
 

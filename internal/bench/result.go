@@ -10,7 +10,7 @@ type Result struct {
 	Path      string `json:"path"`
 	Describes string `json:"describes"`
 	Profile   string `json:"profile"`
-	// Handler says what the handler is: HandlerGo, or HandlerNone where none runs.
+	// Handler is the kind of handler: HandlerGo, or HandlerNone if none runs.
 	Handler string `json:"handler"`
 	// Others is the number of probes elsewhere.
 	Others int `json:"others"`

@@ -10,11 +10,11 @@ import (
 	"kprobelab"
 )
 
-// Run measures. In every round each path, and each cost of the floor, is run
-// unprobed and probed in turn, so that what disturbs the host disturbs all
-// alike. Errors: ErrNoPath, EINVAL for options out of range, those of opening a
-// target and of its call, ErrUnmeasurable, a *probepoint.Refusal where no probe may be at the
-// target, and those of the machine. nil options mean the defaults.
+// Run measures. In every round each path, and each cost of the floor, is run unprobed and probed in
+// turn, so that a disturbance of the host disturbs all alike. The error is ErrNoPath, EINVAL for
+// options out of range, an error of opening a target or of its call, ErrUnmeasurable, a
+// *probepoint.Refusal if no probe may be at the target, or an error of the machine. nil options
+// mean the defaults.
 func Run(o *Options) (*Report, error) {
 	if o == nil {
 		o = &Options{}
@@ -43,7 +43,7 @@ type run struct {
 	// subjects are the floor's, then the paths'.
 	subjects []*subject
 	samples  [][]float64
-	// paths and results are those of the subjects after the floor's.
+	// paths and results belong to the subjects after the floor's.
 	paths   []*Path
 	results []Result
 	stands  map[standKey]*kprobelab.Lab

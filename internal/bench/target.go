@@ -27,8 +27,8 @@ var ErrUnmeasurable = errors.New("it cannot be measured")
 
 // Measured is a target, as it was found.
 type Measured struct {
-	// Image is its name, Release the kernel's as its banner has it ("" where
-	// it has none), and Profile names the rules.
+	// Image is the image's name, Release the kernel's release in its banner ("" without a banner),
+	// and Profile the name of the rules.
 	Image   string `json:"image"`
 	Release string `json:"release,omitempty"`
 	Profile string `json:"profile"`

@@ -126,8 +126,8 @@ func TestTargetOfUnevenHits(t *testing.T) {
 	require.EqualError(t, err, "f(): it cannot be measured: its calls make 2, 3 and 4 hits, and have to be alike")
 }
 
-// What the rules say of a place is what its hits do: at every instruction of
-// some functions, each path that no rule bars is taken.
+// The rules of a place agree with its hits: at every instruction of some functions, each path that
+// no rule bars is taken.
 func TestRulesAndHitsAgree(t *testing.T) {
 	for _, release := range []string{"4.4", "5.8", "5.10", "6.1", "6.12"} {
 		t.Run(release, func(t *testing.T) {

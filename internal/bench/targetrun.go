@@ -69,8 +69,8 @@ func (t *target) probe(s *stand, pre kprobes.PreHandler) error {
 	return nil
 }
 
-// try makes some calls, which have to make as many hits each. What comes once
-// comes with the first, which is not asked.
+// try makes some calls, each of which must make the same number of hits. The first call does not
+// count, because one-time events come with it.
 func (t *target) try(s *stand, hits *uint64) (int, error) {
 	var each [4]uint64
 	for i := range each {

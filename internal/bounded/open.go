@@ -10,8 +10,8 @@ import (
 // one needs milliseconds.
 const writerComes = 3 * time.Second
 
-// Open opens a file for reading. A FIFO to which nobody writes is an error; it
-// is not waited for without end.
+// Open opens a file for reading. A FIFO without a writer is an error; Open does not wait for a
+// writer for ever.
 func Open(name string) (*os.File, error) {
 	if st, err := os.Stat(name); err == nil && st.Mode()&fs.ModeNamedPipe != 0 {
 		return openPipe(name, writerComes)

@@ -8,7 +8,7 @@ import (
 // ErrNoRoom is memory that the system does not give.
 var ErrNoRoom = errors.New("the system gives no more memory")
 
-// roomFrom is the size of an allocation, in bytes, from which it is asked for first.
+// roomFrom is the size of an allocation, in bytes, from which on Room checks it.
 const roomFrom = 32 << 20
 
 // Room fails with ErrNoRoom where an allocation of n bytes would not fit (a limit of the address space): Go would end the

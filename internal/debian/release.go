@@ -17,7 +17,7 @@ var ErrIndex = errors.New("its index is of no use")
 type Release struct {
 	Suite, Codename  string
 	Date, ValidUntil time.Time
-	// ByHash is whether files are found by their checksums, too.
+	// ByHash is true if files can also be found by their checksums.
 	ByHash bool
 	files  map[string]Sum
 }
@@ -80,7 +80,8 @@ func date(s string) (time.Time, error) {
 	return t, err
 }
 
-// Of fails unless the index is that of a suite, and valid at a time; expired says that its age does not matter.
+// Of fails unless the index belongs to a suite and is valid at a time; expired means that its age
+// does not matter.
 func (r *Release) Of(suite string, at time.Time, expired bool) error {
 	switch {
 	case suite != r.Suite && suite != r.Codename:

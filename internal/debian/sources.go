@@ -15,11 +15,11 @@ type Source struct {
 	// Keys are the files of the keys that sign it, Key is one that the entry itself has; neither where it names none.
 	Keys []string
 	Key  string
-	// Expired is whether an index is taken past the date to which it is valid.
+	// Expired is true if an index is accepted past its date of validity.
 	Expired bool
 }
 
-// Named is whether the entry names its keys.
+// Named reports whether the entry names its keys.
 func (s *Source) Named() bool { return len(s.Keys) > 0 || s.Key != "" }
 
 // SystemSources reads the sources of apt below root, as far as they can be read: etc/apt/sources.list and what is in

@@ -19,7 +19,7 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// ErrSum is a file that is not the one that was asked for.
+// ErrSum is a file that differs from the requested one.
 var ErrSum = errors.New("it is not the file that the index names")
 
 // ErrAnswer is a server that has no such file, or does not answer.
@@ -48,7 +48,7 @@ func New(proxy func(scheme string) string) *Client {
 	dialer := &net.Dialer{Timeout: 20 * time.Second}
 	transport := &http.Transport{
 		DialContext: dialer.DialContext, TLSHandshakeTimeout: 20 * time.Second, ResponseHeaderTimeout: stalls, ForceAttemptHTTP2: true,
-		DisableCompression: true, // a checksum is of the bytes as they are served
+		DisableCompression: true, // a checksum is of the bytes on the wire
 		Proxy: func(r *http.Request) (*url.URL, error) {
 			u, err := http.ProxyFromEnvironment(r)
 			if u != nil || err != nil || proxy == nil {
@@ -186,7 +186,7 @@ func (c *Client) goOn(ctx context.Context, f *os.File, address string, size int6
 	return err
 }
 
-// told tells of progress, and stops at the size that is expected.
+// told reports progress, and stops at the expected size.
 type told struct {
 	r          io.Reader
 	c          *Client
@@ -205,7 +205,8 @@ func (t *told) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ask makes a request for what a file has from a place on. Its answer ends when nothing comes for a while.
+// ask requests the rest of a file from an offset on. Its answer ends when no byte comes for a
+// while.
 func (c *Client) ask(ctx context.Context, address string, from int64) (*http.Response, func(), error) {
 	ctx, cancel := context.WithCancel(ctx)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)

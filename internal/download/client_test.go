@@ -56,7 +56,7 @@ func TestBrokenConnectionsAreGoneOnWith(t *testing.T) {
 	require.Equal(t, 4, a.Asked("f"))
 	require.Equal(t, int64(len(b)), most)
 	require.Equal(t, []string{sum}, left(t, dir))
-	// It is there: nobody is asked.
+	// The file exists: no server is asked.
 	_, err = c.Fetch(t.Context(), a.URL+"/f", sum, int64(len(b)), dir, "f")
 	require.NoError(t, err)
 	require.Equal(t, 4, a.Asked("f"))
@@ -161,7 +161,7 @@ func TestGet(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// What another try does not change is asked once; what it may, five times.
+// An answer that another try does not change is requested once; one that may change, five times.
 func TestAnswersOfServers(t *testing.T) {
 	for status, want := range map[int]int{400: 1, 403: 1, 404: 1, 418: 1, 408: 5, 429: 5, 500: 5, 503: 5} {
 		asked := 0

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Lock takes the lock of a name, which no two processes have at once, and returns what gives it back. While another has it,
-// waiting is called once, if it is not nil.
+// Lock takes the lock of a name, which no two processes have at once, and returns a function that
+// releases it. While another process has it, waiting is called once, if it is not nil.
 func Lock(ctx context.Context, name string, waiting func()) (func(), error) {
 	for {
 		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
@@ -42,7 +42,8 @@ func Lock(ctx context.Context, name string, waiting func()) (func(), error) {
 			case <-time.After(50 * time.Millisecond):
 			}
 		}
-		// Another may have removed the file meanwhile: then the lock is of none.
+		// Another process may have removed the file meanwhile: then the lock is on a file without a
+		// name.
 		mine, err1 := f.Stat()
 		there, err2 := os.Stat(name)
 		if err1 == nil && err2 == nil && os.SameFile(mine, there) {

@@ -2,11 +2,10 @@
 // through FUSE, so that shells and scripts use it as they use
 // /sys/kernel/tracing.
 //
-// Mount must not know what the files mean, nor which machine runs: it has a
-// tracing.Tree, and a Guest that it tells what is done with the files. Live is
-// the tree and the guest of a Lab: the tracing files, the program's own files
-// (kprobelab/call, kallsyms), and a guest kernel in which the use of the files
-// happens too. MemTree is a tree of files in memory.
+// Mount must not know what the files mean, nor which machine runs: it has a tracing.Tree, and a
+// Guest whose methods it calls for each use of the files. Live is the tree and the guest of a Lab:
+// the tracing files, the program's own files (kprobelab/call, kallsyms), and a guest kernel that
+// makes the same system calls. MemTree is a tree of files in memory.
 //
 // Nothing is cached: each read, each write and each opening with truncation
 // reaches the tree as the system call was made. A read that waits (trace_pipe)

@@ -132,7 +132,7 @@ func (h *fakeHandle) WriteAt(b []byte, _ int64) (int, error) {
 
 func (h *fakeHandle) Close() error { return nil }
 
-// fakeGuest writes down what it is told.
+// fakeGuest records its calls.
 type fakeGuest struct {
 	mu    sync.Mutex
 	lines []string

@@ -20,9 +20,9 @@ const (
 	givenSink
 )
 
-// TestOtherUsersWithFilesOfRoots: a file that root has opened and given away can be
-// used as it was opened, as any file; it opens no other, and not itself anew. Writes
-// of odd sizes at odd places through it, and waiting on it, harm nobody.
+// TestOtherUsersWithFilesOfRoots: a file that root has opened and passed on can be used in the way
+// it was opened, as any file; it opens no other, and not itself anew. Writes of odd sizes at odd
+// places through it, and waiting on it, have no bad effect.
 func TestOtherUsersWithFilesOfRoots(t *testing.T) {
 	if dir := os.Getenv("KPROBELAB_TEST_GIVEN"); dir != "" {
 		useGiven(t, dir, os.Getenv("KPROBELAB_TEST_PARENT"))

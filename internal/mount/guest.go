@@ -4,16 +4,16 @@ package mount
 // its vfs_open, vfs_read, vfs_write and kernel_clone run before the tree acts,
 // so that probes on them fire. Calls may come from several goroutines.
 type Guest interface {
-	// Fork tells that a process has made another one, somewhere on the host. Of
-	// many at once only some are told.
+	// Fork reports that a process has made another one, somewhere on the host. If many come at once
+	// only some are reported.
 	Fork(p Process)
-	// Open returns a number for what was opened, for the other calls.
+	// Open returns a number for the opened file, for the other calls.
 	Open(p Process, path string, flag int) int
-	// Read is told how many bytes can be read, Write what is written.
+	// Read gets the number of bytes that can be read, Write the written bytes.
 	Read(p Process, fd, n int)
 	Write(p Process, fd int, b []byte)
 	Close(p Process, fd int)
-	// Mkdir, Rmdir, Symlink and Unlink are told of a name that has come or gone.
+	// Mkdir, Rmdir, Symlink and Unlink report a new or removed name.
 	Mkdir(p Process, path string)
 	Rmdir(p Process, path string)
 	Symlink(p Process, target, path string)

@@ -27,8 +27,8 @@ const (
 	guestWhole    = 64 << 20 // bytes of a file that is read whole
 )
 
-// onClose are files whose changes the kernel makes when they are closed. The host tells of
-// that some time later, so they are closed and opened again after each write.
+// onClose are files whose changes the kernel makes when they are closed. The host reports the close
+// some time later, so these files are closed and opened again after each write.
 var onClose = map[string]bool{
 	"set_ftrace_filter": true, "set_ftrace_notrace": true, "set_graph_function": true, "set_graph_notrace": true, "stack_trace_filter": true,
 }
@@ -202,7 +202,7 @@ func (h *guestHandle) commit() error {
 	return errors.Join(closed, err)
 }
 
-// Flush is told of each close of a file of the host's.
+// Flush is called at each close of a file of the host.
 func (h *guestHandle) Flush() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

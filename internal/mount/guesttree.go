@@ -81,8 +81,8 @@ func at(name string) string {
 	return ownTracing + "/" + name
 }
 
-// call makes a system call of the guest's that is for the files' user: what it does is recorded, and
-// files that wait are told that guest code has run.
+// call makes a system call of the guest for the files' user: its effects are recorded, and files
+// that wait are notified that guest code has run.
 func (g *guestTree) call(name string, args ...any) (int64, error) {
 	n, err := g.make(nil, name, args...)
 	g.tell()

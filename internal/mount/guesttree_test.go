@@ -91,7 +91,8 @@ func TestABootedKernelServesItsOwnTracing(t *testing.T) {
 			require.NoError(t, f.set("current_tracer", "function_graph\n"))
 			f.calls(t, openVersion)
 			require.NoError(t, f.set("tracing_on", "0\n"))
-			// What serves files does not leave the graph inside of a function: it begins where it is told to.
+			// The code that serves files does not leave the graph inside of a function: it begins
+			// at the chosen function.
 			require.Regexp(t, `(?m)^ \d+\) .*\|  do_sys_openat2\(.*\) \{`, f.read(t, "trace"))
 			// From 6.11 on the kernel keeps that it is inside of a function in the task's shadow stack, which is not put back.
 			if kernel == "6.1" {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A host that lacks several things is told of all of them at once, the user's own first.
+// The error lists everything that a host lacks at once, the user's own first.
 func TestWhatAHostLacks(t *testing.T) {
 	const (
 		noHelper = "as an ordinary user that needs fusermount3, which is not there; install the package fuse3, or mount as root"

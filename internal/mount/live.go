@@ -57,8 +57,8 @@ func newRoot() *MemTree {
 // Close removes all events and ends readers that wait.
 func (f *Live) Close() { f.tracing.Close() }
 
-// Tree is the tree of files: the tracing directory's, which on a booted kernel is that
-// kernel's own (guestTree), and in the folder kprobelab those of the program's own.
+// Tree returns the tree of files: the tracing directory's, which on a booted kernel are that
+// kernel's own (guestTree), and in the folder kprobelab the program's own.
 func (f *Live) Tree() tracing.Tree {
 	var files tracing.Tree = &folders{f.tracing, f}
 	if f.kernel != nil {
@@ -75,8 +75,8 @@ func (f *Live) Tree() tracing.Tree {
 // Guest is the guest kernel as the mount drives it.
 func (f *Live) Guest() Guest { return &f.guest }
 
-// do runs guest code with current set to the process that asks for it, and then
-// lets the kprobe optimizer finish.
+// do runs guest code with current set to the process that made the request, and then lets the
+// kprobe optimizer finish.
 func (f *Live) do(p Process, fn func() error) error {
 	var err error
 	f.tracing.Do(func() {

@@ -168,7 +168,7 @@ func TestOptimizedWhenLookedAt(t *testing.T) {
 	require.Contains(t, f.read(t, "kprobes/list"), "do_sys_open+0x5    [OPTIMIZED]")
 }
 
-// A shell at the mount, as the README has it.
+// A shell at the mount, as in the README.
 func TestShellAtTheMount(t *testing.T) {
 	f := live(t)
 	m := mountOf(t, f.Tree(), f.Guest())

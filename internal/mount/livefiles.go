@@ -54,8 +54,8 @@ func (h *textHandle) WriteAt(b []byte, _ int64) (int, error) {
 // Close implements tracing.Handle.
 func (h *textHandle) Close() error { return nil }
 
-// callFile is kprobelab/call: what is written is called, what is read is what
-// the last calls returned.
+// callFile is kprobelab/call: written lines are calls, and a read returns the results of the last
+// calls.
 type callFile struct {
 	live *Live
 	mu   sync.Mutex
@@ -68,9 +68,8 @@ func (c *callFile) open(int) (tracing.Handle, error) {
 	return &textHandle{text: c.last, write: c.write}, nil
 }
 
-// write makes the calls, line by line. A line that does not call an existing
-// function fails with EINVAL, a fault in the call with EFAULT; the file then
-// says what was wrong.
+// write makes the calls, line by line. A line that does not call an existing function fails with
+// EINVAL, a fault in the call with EFAULT; the file then contains the error.
 func (c *callFile) write(b []byte) error {
 	var out strings.Builder
 	var err error

@@ -38,9 +38,8 @@ var functions = []string{
 	"tracefs_create_dir", "tracefs_remove",
 }
 
-// find looks which functions can be called: only those of the guest kernel
-// inside the program. A real kernel's functions of these names cannot be called
-// from outside.
+// find looks up the functions that can be called: only functions of the guest kernel inside the
+// program. A real kernel's functions of these names cannot be called from outside.
 func (g *guest) find() {
 	g.files, g.dirs, g.has = map[string]bool{}, map[string]int64{}, map[string]bool{}
 	if g.live.lab.Image.Name() != kprobelab.GuestKernel {
@@ -143,8 +142,7 @@ func (g *guest) Open(p Process, path string, flag int) int {
 	return int(fd)
 }
 
-// createDir is told of a folder that has come into the tracing tree, and
-// removeDir of one that has gone.
+// createDir is called for a new folder in the tracing tree, and removeDir for a removed one.
 func (g *guest) createDir(name string) {
 	if d, ok := g.run(Process{}, "tracefs_create_dir", name, 0); ok {
 		g.mu.Lock()

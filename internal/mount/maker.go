@@ -45,7 +45,7 @@ var (
 	_ Directories = (*graft)(nil)
 )
 
-// within is a path as the store has it.
+// within converts a path to a path in the store.
 func (g *graft) within(name string) (string, bool) {
 	if name == g.at {
 		return ".", true

@@ -68,7 +68,7 @@ func (h *memHandle) WriteAt(b []byte, off int64) (int, error) {
 	return copy(h.e.data[off:], b), nil
 }
 
-// Stat tells of the file, which may have no name any more.
+// Stat describes the file, which may have no name any more.
 func (h *memHandle) Stat() (fs.FileInfo, error) {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()

@@ -46,10 +46,10 @@ type Mount struct {
 	once   sync.Once
 }
 
-// New mounts the tree at dir, an empty directory. Root mounts by itself; others
-// need fusermount3 (Debian's package fuse3) or fusermount. The caller ends it
-// with Unmount. The directory is asked about first, because a wrong one is wrong on
-// every host; an error that wraps ErrNoFUSE then says all that the host lacks.
+// New mounts the tree at dir, an empty directory. Root mounts by itself; others need fusermount3
+// (Debian's package fuse3) or fusermount. The caller ends it with Unmount. The directory is checked
+// first, because a wrong one is wrong on every host; an error that wraps ErrNoFUSE then lists all
+// that the host lacks.
 func New(dir string, t tracing.Tree, o *Options) (*Mount, error) {
 	if o == nil {
 		o = &Options{}
@@ -127,11 +127,10 @@ func (m *Mount) ended() bool {
 	}
 }
 
-// Unmount ends the mount, even while it is used. Reads that wait end first. If
-// files are still open, or somebody's working directory is in it, it is
-// detached: such users, and whoever has it at another place or in another
-// namespace, keep it until this process ends, and get ENODEV for what they
-// open. Unmount may be called twice.
+// Unmount ends the mount, even while it is used. Reads that wait end first. If files are still
+// open, or a process's working directory is in it, it is detached: such users, and users of it at
+// another place or in another namespace, keep it until this process ends, and get ENODEV for files
+// that they open. Unmount may be called twice.
 func (m *Mount) Unmount() error {
 	m.end()
 	if !m.mounted() {
@@ -170,7 +169,7 @@ func unmount(dir string, detach bool) error {
 	return nil
 }
 
-// mounted asks the mount table, not the mount: that might not answer.
+// mounted reads the mount table, not the mount: that might not answer.
 func (m *Mount) mounted() bool {
 	b, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {

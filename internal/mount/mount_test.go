@@ -255,8 +255,7 @@ func TestStress(t *testing.T) {
 	soon(t, "the users of the mount", all.Wait)
 }
 
-// The server is killed: whoever uses the mount gets errors, and whoever mounts
-// there again is told what to do.
+// The server is killed: users of the mount get errors, and a new mount there fails with advice.
 func TestKilledServer(t *testing.T) {
 	if dir := os.Getenv("KPROBELAB_TEST_SERVE"); dir != "" {
 		if m, err := New(dir, newFakeTree(), nil); err == nil {

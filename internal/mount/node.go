@@ -55,10 +55,10 @@ func (n *node) entry(ctx context.Context, at string, out *fuse.Attr) (*fs.Inode,
 func inode(at string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(at))
-	return h.Sum64() | 2 // 0 asks for any number, 1 is the root's
+	return h.Sum64() | 2 // 0 means any number, 1 is the root's
 }
 
-// attr tells of a file what stat shows.
+// attr sets the attributes of a file for stat.
 func (m *Mount) attr(i iofs.FileInfo, out *fuse.Attr) {
 	out.Mode = uint32(i.Mode().Perm()) | syscall.S_IFREG
 	out.Nlink = 1

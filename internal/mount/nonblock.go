@@ -15,7 +15,7 @@ import (
 // file is open, and whether it is the page cache that reads.
 type fileFlags struct{ reads sync.Map }
 
-// readFlags are of one read.
+// readFlags are the flags of one read.
 type readFlags struct{ nonBlocking, cached bool }
 
 func (f *fileFlags) of(ctx context.Context) readFlags {

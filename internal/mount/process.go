@@ -52,8 +52,7 @@ func (c *caller) forker() Process {
 	return Process{PID: c.parent, Comm: comm}
 }
 
-// look reads who the caller is, and says how many forks there were since the
-// last call.
+// look identifies the caller, and returns the number of forks since the last call.
 func (p *processes) look(pid int) (c caller, forks int) {
 	c.PID = pid
 	c.Comm, c.parent = stat(pid)

@@ -9,12 +9,12 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// The files say that they have 0 bytes, as tracefs does, and are read without the page cache. But
-// sendfile and splice go through the page cache, and end at the size that the host's kernel has noted (from
-// 6.5 on). So it gets a size of its own to note, which it never shows: a lookup, which precedes each open,
-// answers with unknownSize, and stat with 0. What stat answers is not noted, because the host is told
-// meanwhile that all it knows of the file is old. Where the end of a file is asked for (lseek),
-// 0 is noted.
+// The files report a size of 0 bytes, as tracefs does, and are read without the page cache. But
+// sendfile and splice go through the page cache, and end at the size that the host's kernel has
+// cached (from 6.5 on). So the host gets a size to cache that it never shows: a lookup, which
+// precedes each open, answers with unknownSize, and stat with 0. The host does not cache stat's
+// answer, because it has meanwhile been told that its attributes of the file are out of date. When
+// a program seeks to the end of a file (lseek), 0 is cached.
 
 // rawPages is the file of a buffer's pages. trace-cmd takes a splice that moves nothing for one that will,
 // and one that is refused for the end.

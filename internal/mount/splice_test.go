@@ -133,7 +133,8 @@ func TestReadersSeeWhatIsNew(t *testing.T) {
 	require.Equal(t, "p:k/a vfs_read\np:k/b vfs_write\np:k/c vfs_open\n", f.read(t, "kprobe_events"))
 }
 
-// A file that waits is not read by the page cache: programs are told to read it.
+// A file that waits is not read through the page cache: programs get the error that makes them read
+// it.
 func TestSpliceOfAFileThatWaits(t *testing.T) {
 	f := live(t)
 	m := mountOf(t, f.Tree(), f.Guest())

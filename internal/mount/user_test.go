@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// nobody is an ordinary user and its group.
+// nobody is the number of an ordinary user and its group.
 const nobody = 65534
 
 // asNobody runs tests of this binary as an ordinary user, in a folder of its own.
@@ -87,7 +87,7 @@ func TestOrdinaryUserMounts(t *testing.T) {
 	require.Equal(t, strings.Count(userTests, "|")+1, strings.Count(out, "--- PASS"), out)
 }
 
-// Without fusermount3 an ordinary user is told so, and nothing is tried.
+// Without fusermount3 an ordinary user gets an error that says so, and nothing is tried.
 func TestOrdinaryUserIsToldWhatIsMissing(t *testing.T) {
 	if dir := os.Getenv("KPROBELAB_TEST_MOUNT"); dir != "" {
 		_, err := New(dir, newFakeTree(), nil)

@@ -58,7 +58,7 @@ var (
 	}
 )
 
-// encode is an entry as a kernel has it.
+// encode encodes an entry in a kernel's format.
 func (l *layout) encode(e entry) uint64 {
 	w := uint64(uint16(e.spOffset)) | uint64(uint16(e.bpOffset))<<16 | uint64(slices.Index(l.registers, e.spReg))<<32 | uint64(slices.Index(l.registers, e.bpReg))<<36
 	if l.hasEnd {

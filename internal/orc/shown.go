@@ -68,8 +68,9 @@ func (l *layout) decodesNull(w uint64) bool {
 	return false
 }
 
-// nullEntry is the entry for a call of a null pointer. Where it has no name (to 4.19 there is none, and without KALLSYMS_ALL symbols of data
-// are missing) it is that of a function's first instruction: there, too, only the return address is on the stack.
+// nullEntry returns the entry for a call of a null pointer. If it has no name (to 4.19 there is
+// none, and without KALLSYMS_ALL symbols of data are missing) it is the entry of a function's first
+// instruction: there, too, only the return address is on the stack.
 func nullEntry(at func(name string) x86.Addr, read func(at x86.Addr, b []byte) error, size int) (uint64, bool) {
 	from := at("null_orc_entry")
 	if from == 0 {

@@ -175,7 +175,7 @@ func (u *Unwinder) ip(t table, n int) (uint64, bool) {
 	return uint64(at.Add(int64(int32(binary.LittleEndian.Uint32(b[:]))))), true
 }
 
-// index is that of the last entry whose address is not after ip.
+// index returns the index of the last entry whose address is not after ip.
 func (u *Unwinder) index(t table, ip uint64) (n int, ok bool) {
 	first, last, found := 0, t.n-1, -1
 	for first <= last {

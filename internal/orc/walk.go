@@ -13,8 +13,8 @@ type Unwinder struct {
 	read   func(x86.Addr, []byte) error
 	layout layout
 	kernel table
-	// text is the kernel's code; init is what boot has freed, whose callers of idle
-	// tasks' stacks are shown all the same.
+	// text is the kernel's code; init is the code that boot has freed. Idle tasks' stacks show
+	// callers in it all the same.
 	text, init x86.Range
 	modules    x86.Addr
 }
@@ -52,7 +52,7 @@ func find(l layout, at func(name string) x86.Addr, read func(at x86.Addr, b []by
 	return u
 }
 
-// Kernel reports whether an address is in the kernel's code, that of boot included
+// Kernel reports whether an address is in the kernel's code, boot's code included
 // (__kernel_text_address, but for modules).
 func (u *Unwinder) Kernel(addr uint64) bool {
 	a := x86.Addr(addr)
@@ -140,7 +140,7 @@ func (s *state) register(of func(*x86.PtRegs) uint64) (uint64, bool) {
 	return 0, false
 }
 
-// next goes to the caller, and says where its address lies (unwind_next_frame).
+// next goes to the caller, and returns the place of the caller's address (unwind_next_frame).
 func (s *state) next() (at uint64, ok bool) {
 	if s.Regs != nil && s.Regs.CS&userMode == userMode {
 		s.atEnd = true
@@ -148,7 +148,7 @@ func (s *state) next() (at uint64, ok bool) {
 	}
 	ip := s.IP
 	if !s.Signal {
-		ip-- // that of the call
+		ip-- // the call's own address
 	}
 	e, found := s.find(ip)
 	if !found {

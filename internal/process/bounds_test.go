@@ -277,8 +277,8 @@ func TestNumbersThatAProgramGives(t *testing.T) {
 	}
 }
 
-// A process that has ended, and that nobody has waited for, keeps no memory: each of the children touches as much as
-// fits, in its own way, and lets another run meanwhile.
+// A process that has ended and was not waited for keeps no memory: each of the children touches as
+// much as fits, in its own way, and lets another run meanwhile.
 func TestMemoryOfEndedProcessesIsBounded(t *testing.T) {
 	const yield = "mov $0x18,%eax\nsyscall\n"
 	text := "mov $0x28,%ebx\nagain: mov $0x39,%eax\nsyscall\ntest %eax,%eax\nje child\n" + strings.Repeat(yield, 5) +

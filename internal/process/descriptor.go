@@ -15,7 +15,7 @@ type object interface {
 	read(p *Process, at *int64, n int) ([]byte, error)
 	// write writes at a place, which it moves. errWait: there is no room yet; n may be a part.
 	write(p *Process, at *int64, b []byte) (n int, err error)
-	// ready says what can be done without waiting (EPOLLIN, EPOLLOUT, EPOLLHUP, EPOLLERR).
+	// ready returns the operations that need no wait (EPOLLIN, EPOLLOUT, EPOLLHUP, EPOLLERR).
 	ready(p *Process) uint32
 	attributes(p *Process) status
 }
@@ -174,7 +174,7 @@ func (p *Process) fcntl(r *x86.PtRegs) (uint64, error) {
 		d.flags = d.flags&^mayChange | r.DX&mayChange
 		return 0, nil
 	case getLock, setLock, setLockWait, setOwner, getOwner:
-		return 0, nil // nobody else has a lock
+		return 0, nil // no other program has a lock
 	case getPipeSize:
 		if _, is := d.object.(*pipeEnd); is {
 			return pipeSize, nil

@@ -70,7 +70,7 @@ func TestProgramsThatAreTooLarge(t *testing.T) {
 	}
 }
 
-// The arguments and the environment of a user, and those of execve, have a bound: E2BIG.
+// The arguments and the environment have a bound, from the user as from execve: E2BIG.
 func TestArgumentsThatAreTooLong(t *testing.T) {
 	good := build(t, exit[1:]).Data
 	long := strings.Repeat("x", bounded.ProgramArguments-4096)

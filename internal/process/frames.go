@@ -105,7 +105,7 @@ func (s *Space) capture() error {
 	}
 	for _, v := range s.maps {
 		if v.lazy || v.shared == nil && s.users == 0 {
-			continue // nobody will see it again
+			continue // no process can read it any more
 		}
 		if err := s.captureMapping(v); err != nil {
 			return err
@@ -197,7 +197,8 @@ func (s *Space) enter() error {
 	return nil
 }
 
-// leaves takes a mapping's pages out of the machine; nobody will see those of a space without processes again.
+// leaves takes a mapping's pages out of the machine; the pages of a space without processes are
+// dropped.
 func (s *Space) leaves(v *Mapping) error {
 	switch {
 	case v.lazy:
@@ -231,7 +232,8 @@ func (s *Space) bring(v *Mapping, from *Space) error {
 	})
 }
 
-// holds reports whether a space's page is that of another space's mapping.
+// holds reports whether the page p of space s has the frame f already, in memory that is shared
+// or private as v's is. Then the page need not be written.
 func (s *Space) holds(p x86.Addr, v *Mapping, f *frame) bool {
 	if s == nil {
 		return false

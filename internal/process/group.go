@@ -111,7 +111,7 @@ func (p *Process) end(e Exit, regs *x86.PtRegs) {
 		c.parent = nil
 	}
 	g.children = nil
-	// One that nobody has waited for keeps no more than its status.
+	// A process that was not waited for keeps its status only.
 	g.open, g.args, g.env, g.program = nil, nil, nil, &File{Name: g.program.Name}
 	if g.pid == FirstPID {
 		p.first = &e

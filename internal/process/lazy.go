@@ -8,10 +8,10 @@ import (
 	"kprobelab/x86"
 )
 
-// Address space that is reserved is not memory: a mapping of anonymous memory that is large or that nobody
-// may touch is lazy. It has no pages. Where one is touched, the part of the mapping around it is cut out, and
-// is a mapping with pages from then on. So runtimes that reserve gigabytes (Go's) or terabytes (ASan's) and
-// touch little of it run, and the bound on memory is one on what is touched.
+// Reserved address space is not memory: a mapping of anonymous memory that is large or inaccessible
+// is lazy. It has no pages. Where one is touched, the part of the mapping around it is cut out, and
+// is a mapping with pages from then on. So runtimes that reserve gigabytes (Go's) or terabytes
+// (ASan's) and touch little of it run, and the bound on memory counts touched memory.
 
 const (
 	// lazyFrom is the length, in bytes, from which on a mapping is lazy.
@@ -80,7 +80,8 @@ func (p *Process) touched(at x86.Addr, access machine.Access, regs *x86.PtRegs) 
 	return true
 }
 
-// present gives the lazy pages of a range memory, before the kernel accesses it; need is what the access needs.
+// present gives the lazy pages of a range memory, before the kernel accesses it; need is the
+// access's protection.
 func (s *Space) present(a x86.Addr, n int, need int) error {
 	end := a.Add(int64(n))
 	if end < a || end > userTop {

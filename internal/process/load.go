@@ -16,7 +16,7 @@ type loaded struct {
 	file  *File
 	args  []string
 	image *image
-	// interp is its dynamic linker, nil for none.
+	// interp is its dynamic linker, nil if it has none.
 	interp *image
 	bias   x86.Addr
 }

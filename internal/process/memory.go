@@ -55,8 +55,8 @@ func (v *Mapping) String() string {
 	return strings.TrimRight(fmt.Sprintf("%x-%x %s %08x %s", uint64(v.Start), uint64(v.End), prot, v.Offset, name), " ")
 }
 
-// Where things are, as a kernel without ASLR has them; the stack is where the machine's own
-// user memory leaves room.
+// The layout of a kernel without ASLR, except that the stack is in the gap that the machine's own
+// user memory leaves.
 const (
 	userTop            = x86.UserEnd
 	stackTop  x86.Addr = 0x7fffffe00000
@@ -310,8 +310,7 @@ func (s *Space) cut(r x86.Range) []*Mapping {
 	return slices.Clone(s.maps[from:max(from, s.before(r.End))])
 }
 
-// after is the index of the first mapping that ends after an address, before that of the first that begins there or
-// later.
+// after returns the index of the first mapping that ends after an address.
 func (s *Space) after(a x86.Addr) int {
 	return sort.Search(len(s.maps), func(i int) bool { return s.maps[i].End > a })
 }
@@ -395,7 +394,7 @@ func (s *Space) free(r x86.Range) bool {
 	return i == len(s.maps) || s.maps[i].Start >= r.End
 }
 
-// setBreak is brk: it says where the heap ends then.
+// setBreak is brk: it returns the end of the heap afterwards.
 func (s *Space) setBreak(to x86.Addr) x86.Addr {
 	if to < s.start || to > s.limit {
 		return s.end

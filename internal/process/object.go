@@ -95,7 +95,7 @@ type made struct {
 	file  *File
 	inode uint64
 	mode  uint32
-	// shown is the file as mappings and programs have it, nil if it has changed since.
+	// shown is the file's content for mappings and programs, nil if it has changed since.
 	shown *File
 }
 

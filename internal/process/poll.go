@@ -73,7 +73,7 @@ func (p *Process) poll(r *x86.PtRegs) (uint64, error) {
 	return p.pollAt(r.DI, r.SI, ms*1e6, r)
 }
 
-// timeout is that of ppoll and pselect: a struct timespec, or for ever.
+// timeout reads the timeout of ppoll and pselect: a struct timespec, or -1 for ever.
 func (p *Process) timeout(at uint64) (int64, error) {
 	if at == 0 {
 		return -1, nil
@@ -229,7 +229,7 @@ type interest struct {
 	d      *description
 	events uint32
 	data   uint64
-	// told: of an edge, or once, and not ready since.
+	// told are the events that were reported (EPOLLET, EPOLLONESHOT) and have not ended since.
 	told uint32
 }
 
@@ -256,7 +256,7 @@ const (
 	epollOnce = 1 << 30
 )
 
-// pending are the events to tell of.
+// pending returns the events to report.
 func (i *interest) pending(p *Process) uint32 {
 	now := i.d.ready(p) & (i.events&pollKnown | pollErr | pollHup)
 	if i.events&(epollEdge|epollOnce) != 0 {
@@ -327,9 +327,9 @@ func (p *Process) epollCtl(r *x86.PtRegs) (uint64, error) {
 	return 0, nil
 }
 
-// mayNest reports whether the epoll instance can have the descriptor in its list. An instance
-// can watch instances that watch none: two levels, where the kernel has five. So none
-// watches itself, and asking one has a bound.
+// mayNest reports whether the epoll instance can have the descriptor in its list. An instance can
+// watch instances that watch none: two levels, where the kernel has five. So none watches itself,
+// and the search for ready ones has a bound.
 func (p *Process) mayNest(o *epoll, d *description) bool {
 	inner, is := d.object.(*epoll)
 	if !is {

@@ -15,7 +15,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Config says what runs.
+// Config describes a run.
 type Config struct {
 	// Program is the file; Args are its arguments, from the first on argv[0].
 	Program *File
@@ -34,18 +34,17 @@ type Config struct {
 	MaxOutput int
 	// Options are the machine's: seed, budget, timeout, and the processor's model, DefaultCPUModel by default.
 	Options machine.Options
-	// Tracer is told what happens; nil for none.
+	// Tracer is called at the events of the process; may be nil.
 	Tracer Tracer
 }
 
 // Tracer gets what happens to the program first.
 type Tracer interface {
-	// Start is told of the process before anything of it is mapped.
+	// Start is called before anything of the process is mapped.
 	Start(p *Process)
-	// Mapped is told after pages of a file have been mapped.
+	// Mapped is called after pages of a file have been mapped.
 	Mapped(v *Mapping)
-	// Int3 and Debug are traps (x86.Traps). The process gets SIGTRAP where they are not
-	// taken.
+	// Int3 and Debug are traps (x86.Traps). The process gets SIGTRAP if they return false.
 	Int3(regs *x86.PtRegs) bool
 	Debug(regs *x86.PtRegs) bool
 	// Syscall may take a system call whose instruction is at regs.IP; it sets all that
@@ -55,14 +54,15 @@ type Tracer interface {
 	// ends that where the instruction faults, or a signal kills; it moves regs back.
 	Stepping() bool
 	Abort(regs *x86.PtRegs)
-	// ThreadEnd is told that a thread has ended; all else is of the thread that TID says.
+	// ThreadEnd is called when a thread has ended. All other calls are about the running thread
+	// (TID).
 	ThreadEnd(tid int)
-	// Forked is told of a new process before it runs, and of its address space, which is the running
-	// one's after vfork.
+	// Forked is called for a new process before it runs, with its address space, which is the
+	// running one's after vfork.
 	Forked(tid int, s *Space, vfork bool)
-	// Executed is told that the running thread begins another program, in a new space.
+	// Executed is called when the running thread begins another program, in a new space.
 	Executed()
-	// SpaceEnd is told that the last process of a space has ended.
+	// SpaceEnd is called when the last process of a space has ended.
 	SpaceEnd(s *Space)
 }
 
@@ -105,14 +105,14 @@ type Process struct {
 
 	// own is the machine's own code, float the area that it saves float registers in.
 	own, float x86.Addr
-	// hwcap is cpuid 1's edx, as the machine's processor has it.
+	// hwcap is cpuid 1's edx of the machine's processor.
 	hwcap uint64
 	// leave is the return address of the machine's call.
 	leave uint64
 	// start are the registers with which the machine's call continues.
 	start x86.PtRegs
-	// While own code is executed, resume are the program's registers, and then is what
-	// happens with them afterwards; nil outside.
+	// While own code is executed, resume are the program's registers, and then is called with them
+	// afterwards; nil outside.
 	resume x86.PtRegs
 	then   func(regs *x86.PtRegs)
 	// first is the end of the first process; exit is set at the end of the run.
@@ -239,8 +239,8 @@ func (p *Process) makeOwn() (err error) {
 	return err
 }
 
-// load puts a program into the running process's space, which is empty; regs are what it begins
-// with.
+// load loads a program into the running process's space, which is empty; it sets regs to the
+// program's first registers.
 func (p *Process) load(l *loaded, env []string, regs *x86.PtRegs) error {
 	im, bias := l.image, l.bias
 	p.limit = l.span().End + breakRoom

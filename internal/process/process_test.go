@@ -212,7 +212,7 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// Rule: a program that nobody could continue ends with an error that says so.
+// Rule: if no event could wake the program, the run ends with an error that says so.
 func TestNobodyContinues(t *testing.T) {
 	for text, says := range map[string]string{
 		call("0x22"):                 "the program waits, and nobody could wake it",

@@ -76,7 +76,8 @@ func contextRegs(r *x86.PtRegs) [16]*uint64 {
 	}
 }
 
-// place says where a frame and its float area go (get_sigframe). 0 is no place.
+// place returns the addresses of a frame and its float area (get_sigframe). 0 means that there is
+// no room.
 func (p *Process) place(a *action, sp uint64) (frame, float uint64) {
 	nested, entering := p.stack.flags&stackDisarm == 0 && p.stack.contains(sp), false
 	sp -= redZone
@@ -224,7 +225,7 @@ func (p *Process) sigAltStack(r *x86.PtRegs) (uint64, error) {
 	return 0, p.words(x86.Addr(r.SI), old.at, uint64(old.state(r.SP)|old.flags&stackDisarm), old.size)
 }
 
-// setAltStack is of a stack_t (do_sigaltstack).
+// setAltStack sets the stack from a stack_t (do_sigaltstack).
 func (p *Process) setAltStack(b []byte, sp uint64) error {
 	s := altStack{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint32(b[8:])}
 	if p.stack.state(sp) == stackIn {

@@ -181,8 +181,8 @@ type threadSignals struct {
 	stack   altStack
 	// The last exception, as a handler finds it: number, error code, address.
 	trap, code, address uint64
-	// interrupted is the system call that a signal has ended and that may begin anew,
-	// with its number; nil for none.
+	// interrupted is the number of the system call that a signal has ended and that may begin anew;
+	// nil if there is none.
 	interrupted *uint64
 }
 
@@ -480,7 +480,7 @@ func (p *Process) suspend(set sigset, r *x86.PtRegs) (uint64, error) {
 	return p.sleepFor(sleep{}, r)
 }
 
-// kill is of one process, of all in the group (0 and below), or of all but the caller (-1).
+// kill signals one process, all in the group (0 and below), or all but the caller (-1).
 func (p *Process) kill(to, signal uint64) (uint64, error) {
 	n := int(int32(to))
 	var list []*group
@@ -511,7 +511,7 @@ func (p *Process) kill(to, signal uint64) (uint64, error) {
 	return 0, err
 }
 
-// zombie reports a process that has ended, and whose parent has not asked.
+// zombie reports whether a process has ended and its parent has not waited for it.
 func (p *Process) zombie(pid int) bool {
 	return slices.ContainsFunc(p.groups, func(g *group) bool {
 		return slices.ContainsFunc(g.children, func(c *group) bool { return c.pid == pid && c.ended })

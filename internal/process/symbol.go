@@ -120,9 +120,9 @@ func (f *File) Offset(name string) (uint64, error) {
 	return found[0].Offset, nil
 }
 
-// Function is the code of the function that has an offset of the file, from its first byte on, and where that is
-// in the file. It asks the symbols, and the table of unwinding where they do not know; ok is false where
-// neither does.
+// Function returns the code of the function at an offset of the file, from the function's first
+// byte on, and the offset of that byte. It searches the symbols, then the table of unwinding; ok is
+// false if neither has the function.
 func (f *File) Function(offset uint64) (code []byte, at uint64, ok bool) {
 	at, size, ok := f.functionBySymbol(offset)
 	if !ok {
@@ -169,8 +169,9 @@ func (f *File) executable(offset uint64) int {
 	})
 }
 
-// functionByUnwinding asks the sorted table of .eh_frame_hdr (Linux Standard Base, 10.6.2), which begins with
-// its version, and has for each function its address and that of its description, from the table's own on.
+// functionByUnwinding searches the sorted table of .eh_frame_hdr (Linux Standard Base, 10.6.2). The
+// table begins with its version. For each function it has the address and its description's
+// address, relative to the table.
 func (f *File) functionByUnwinding(offset uint64) (at uint64, ok bool) {
 	const head, row, version = 12, 8, "\x01\x1b\x03\x3b" // signed words of 32 bits, to themselves and to the table
 	h, err := elf.NewFile(bytes.NewReader(f.Data))

@@ -11,7 +11,7 @@ import (
 )
 
 // thread is a thread of the program (a task). One runs at a time; they take turns at traps and
-// system calls, as the seed has it.
+// system calls, in an order that depends on the seed.
 type thread struct {
 	group *group
 	tid   int
@@ -49,7 +49,7 @@ type sleep struct {
 	// ready but not for this call (an eventfd that the number does not fit into), so the call is
 	// not made again before the next change.
 	tried uint64
-	// again is the system call that restarts after a handler with SA_RESTART; nil for none.
+	// again is the system call that restarts after a handler with SA_RESTART; nil if none does.
 	again *uint64
 	order uint64
 }
@@ -142,7 +142,7 @@ func (p *Process) choose() *thread {
 	return t
 }
 
-// another chooses a thread of another process, nil for none.
+// another chooses a thread of another process, nil if there is none.
 func (p *Process) another(wanted bool) *thread {
 	if !wanted {
 		return nil
@@ -330,7 +330,7 @@ func (p *Process) nanosleep(r *x86.PtRegs, at uint64, absolute bool, clock uint6
 	return p.sleepFor(sleep{until: p.until(n, absolute, clock == 0)}, r)
 }
 
-// until is a time as the machine's clock has it: at least 1, or 0 for a time that does not come.
+// until converts a time to the machine's clock: at least 1, or 0 for a time that does not come.
 func (p *Process) until(n uint64, absolute, realtime bool) uint64 {
 	switch {
 	case !absolute:

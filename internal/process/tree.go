@@ -124,7 +124,7 @@ func (p *Process) self(name string) string {
 	return name
 }
 
-// descriptorOf is the open file that a name of /dev/fd and the like stands for, nil for none.
+// descriptorOf returns the open file of a name of /dev/fd and the like, nil for another name.
 func (p *Process) descriptorOf(name string) *description {
 	name = p.self(name)
 	if std, ok := strings.CutPrefix(name, "/dev/std"); ok {
@@ -381,7 +381,8 @@ func (p *Process) unlink(dir, at uint64, isFolder bool) (uint64, error) {
 	return 0, nil
 }
 
-// forgetFile takes a made file's name away. What has it open keeps it, and its bytes still count until it is closed.
+// forgetFile removes a made file's name. Open descriptions keep the file, and its bytes count until
+// the last is closed.
 func (p *Process) forgetFile(name string) {
 	delete(p.files, name)
 	p.sweep()

@@ -36,7 +36,8 @@ func (w *waitFor) of(c *group) bool {
 	return w.options&waitAll != 0 || (c.exitSignal != sigCHLD) == (w.options&waitClone != 0)
 }
 
-// ready is a child to tell of, nil for none; any says that there is one to wait for.
+// ready returns a child whose status wait4 can report, nil if there is none; any is true if a child
+// can be waited for.
 func (g *group) ready(w *waitFor) (child *group, any bool) {
 	for _, c := range g.children {
 		if !w.of(c) {

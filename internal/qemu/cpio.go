@@ -82,7 +82,7 @@ func (a *archive) put(r io.Reader, n int64, name string) error {
 	return nil
 }
 
-// openFile opens a regular file, and says how long it is.
+// openFile opens a regular file, and returns its size.
 func openFile(name string) (io.ReadCloser, int64, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {

@@ -4,5 +4,5 @@ package qemu
 
 import "os/exec"
 
-// endsWithUs does nothing where a program cannot ask for that.
+// endsWithUs does nothing on systems without such a service.
 func endsWithUs(*exec.Cmd) {}

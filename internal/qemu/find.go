@@ -26,7 +26,7 @@ type Found struct{ Path, Version string }
 
 var versionLine = regexp.MustCompile(`^QEMU emulator version ((\d+)\.[0-9.]+)`)
 
-// Try asks a program for its version.
+// Try runs a program to get its version.
 func Try(ctx context.Context, program string) (Found, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {

@@ -124,14 +124,16 @@ func (d *Debugger) Registers() (r Registers, err error) {
 	return r, nil
 }
 
-// cr3At is the number of cr3 among QEMU's registers, and spaceBits the bits of it that say where the page tables of an
-// address space are: not those of PCID, nor the one that tells those of user mode (page table isolation).
+// cr3At is the number of cr3 among QEMU's registers, and spaceBits the bits of it with the address
+// of the page tables, without PCID and without the bit that selects the tables of user mode (page
+// table isolation).
 const (
 	cr3At     = 29
 	spaceBits = 1<<52 - 1<<13
 )
 
-// Space tells the address spaces of tasks apart: it is where the page tables are that the CPU uses which has stopped.
+// Space returns the address of the page tables of the stopped CPU, which differs between address
+// spaces.
 func (d *Debugger) Space() (uint64, error) {
 	answer, err := d.ask(fmt.Sprintf("p%x", cr3At))
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Machine says how to boot a kernel.
+// Machine describes the machine and the kernel to boot.
 type Machine struct {
 	// QEMU is the program that starts qemu-system-x86_64.
 	QEMU string
@@ -47,8 +47,8 @@ type Machine struct {
 	Arguments []string
 	Files     map[string][]byte
 	Tree      []Entry
-	// Line is the kernel's command line; "" for that of the tools, which has
-	// Arguments, SurvivesOops and KASLR in it.
+	// Line is the kernel's command line; "" means the tools' line, which includes Arguments,
+	// SurvivesOops and KASLR.
 	Line string
 	// NoFrames leaves out the port that Frame reads from.
 	NoFrames bool
@@ -61,12 +61,12 @@ type Machine struct {
 	Limit time.Duration
 }
 
-// physicalText returns the physical address of the kernel's text without KASLR: its distance from
-// the start of memory is that of the link address from the base of kernel text.
+// physicalText returns the physical address of the kernel's text without KASLR: it is as far from
+// address 0 as the link address is from the base of kernel text.
 func physicalText(addr x86.Addr) uint64 { return uint64(addr) - 0xffffffff80000000 }
 
-// Boot boots the kernel, calls follow to speak with it, and ends it. The error is an
-// *Ended with that of follow.
+// Boot boots the kernel, calls follow to speak with it, and ends it. The error is an *Ended, which
+// wraps follow's.
 func (m *Machine) Boot(follow func(*Running) error) error {
 	return m.BootContext(context.Background(), follow)
 }
@@ -97,7 +97,7 @@ func (m *Machine) BootContext(ctx context.Context, follow func(*Running) error) 
 	return err
 }
 
-// Ended is why a machine ended before all was done.
+// Ended describes a machine that ended before all was done.
 type Ended struct {
 	Kernel, CPU string
 	// Console is the end of what QEMU and the kernel wrote.
@@ -283,7 +283,7 @@ func (r *Running) connectAnd(follow func(*Running) error) (err error) {
 	return follow(r)
 }
 
-// loaded waits until a saved machine is there: what it is told before is lost.
+// loaded waits until a saved machine is loaded: earlier commands are lost.
 func (r *Running) loaded() error {
 	for {
 		var state struct{ Status string }

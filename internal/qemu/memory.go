@@ -103,7 +103,7 @@ func (r *Running) DumpMemory(file string, form Form, progress func(done, total i
 	}
 }
 
-// human asks QEMU's monitor as a person does, and returns its text.
+// human runs a command of QEMU's monitor for people, and returns its text.
 func (r *Running) human(command string) (text string, err error) {
 	return text, r.monitor.ask("human-monitor-command", map[string]any{"command-line": command}, &text)
 }

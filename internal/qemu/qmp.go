@@ -54,7 +54,7 @@ func (m *monitor) do(command string, arguments map[string]any) error {
 	return m.ask(command, arguments, nil)
 }
 
-// ask runs a command and reads what it returns into result, unless that is nil.
+// ask runs a command and reads its result into result, unless that is nil.
 func (m *monitor) ask(command string, arguments map[string]any, result any) error {
 	request := map[string]any{"execute": command}
 	if arguments != nil {

@@ -1,5 +1,5 @@
-// Package rpm reads packages of the RPM Package Manager: what they are, and their files. Their signatures are not
-// checked: who adds such a file has it from somewhere.
+// Package rpm reads packages of the RPM Package Manager: their names and their files. Signatures
+// are not checked: the user vouches for a file's origin.
 //
 // It must not know what packages are for.
 package rpm
@@ -26,7 +26,7 @@ const Magic = "\xed\xab\xee\xdb"
 
 // RPM is a package's file that is being read.
 type RPM struct {
-	// Name, Version and Architecture are what the package says of itself.
+	// Name, Version and Architecture are the package's own statements.
 	Name, Version, Architecture string
 
 	data  io.Closer
@@ -59,7 +59,8 @@ func Open(r io.Reader) (*RPM, error) {
 	if _, err := io.ReadFull(r, lead); err != nil || string(lead[:4]) != Magic {
 		return nil, fmt.Errorf("%w: it does not begin as one", ErrRPM)
 	}
-	// The first header has signatures, and fills up to eight bytes; the second says what the package is.
+	// The first header has signatures, and fills up to eight bytes; the second describes the
+	// package.
 	if _, n, err := header(r); err != nil {
 		return nil, err
 	} else if _, err := io.CopyN(io.Discard, r, -n&7); err != nil {
@@ -85,7 +86,7 @@ func Open(r io.Reader) (*RPM, error) {
 	return p, nil
 }
 
-// header reads the texts of a header by their tags, and says how long it is.
+// header reads the texts of a header by their tags, and returns its length.
 func header(r io.Reader) (map[uint32]string, int64, error) {
 	var head [16]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil || string(head[:4]) != headerMagic {

@@ -49,8 +49,8 @@ type Wanted func(name string) string
 // All keeps each file under its own path.
 func All(name string) string { return name }
 
-// Tree puts the wanted files of a package into the folder dir, which is there. After an error, what is in the folder is
-// of no use; whoever called removes it.
+// Tree puts the wanted files of a package into the existing folder dir. After an error the folder's
+// content is of no use; the caller removes it.
 func Tree(dir string, p Package, wanted Wanted) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -118,7 +118,7 @@ func (t *tree) add(e *Entry) error {
 		return err
 	}
 	at := t.wanted(name)
-	// A link is about the place where the package has it.
+	// A link is relative to its place in the package.
 	if at == "" || e.Kind == Link && at != name {
 		return nil
 	}

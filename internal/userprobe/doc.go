@@ -1,8 +1,8 @@
-// Package userprobe plants uprobes and uretprobes in a process, as kernel/events/uprobes.c
-// does: an int3 in the process's own copy of the page, the instruction emulated or executed
-// from the XOL area, a trampoline in place of a return address, reference counters. What becomes of
-// an instruction is package uprobes' decision. Its events are those of uprobe_events: definitions,
-// the lines of trace, uprobe_profile.
+// Package userprobe plants uprobes and uretprobes in a process, as kernel/events/uprobes.c does: an
+// int3 in the process's own copy of the page, the instruction emulated or executed from the XOL
+// area, a trampoline in place of a return address, reference counters. Package uprobes decides how
+// an instruction is treated. Its events follow uprobe_events: definitions, the lines of trace,
+// uprobe_profile.
 //
 // It must not know what the handlers do, nor command lines.
 package userprobe

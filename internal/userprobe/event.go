@@ -60,7 +60,7 @@ type Event struct {
 	Kind EventKind
 	// Step numbers the steps of a hit of one thread, from 1.
 	Step int
-	// PID and TID say which process and thread.
+	// PID and TID are the numbers of the process and the thread.
 	PID, TID int
 	// Addr is the probe's address; for a return, the function's.
 	Addr x86.Addr
@@ -85,7 +85,7 @@ func (k *Probes) tell(kind EventKind, u *uprobe, at x86.Addr, regs *x86.PtRegs) 
 	k.event(&Event{Kind: kind, Addr: at, Regs: regs}, u)
 }
 
-// tellHandler tells of a consumer's handler.
+// tellHandler reports a consumer's handler.
 func (k *Probes) tellHandler(kind EventKind, u *uprobe, c *Consumer, at x86.Addr, regs *x86.PtRegs) {
 	if k.OnEvent == nil {
 		return
@@ -93,7 +93,7 @@ func (k *Probes) tellHandler(kind EventKind, u *uprobe, c *Consumer, at x86.Addr
 	k.event(&Event{Kind: kind, Addr: at, Regs: regs, Consumer: c}, u)
 }
 
-// tellCopy tells of the copy in a slot.
+// tellCopy reports the copy in a slot.
 func (k *Probes) tellCopy(u *uprobe, at, slot x86.Addr, regs *x86.PtRegs) {
 	if k.OnEvent == nil {
 		return

@@ -53,8 +53,8 @@ func (k *Probes) Int3(regs *x86.PtRegs) bool {
 	return k.begin(u, at, regs)
 }
 
-// handlers calls those of all consumers, and probes the return where one wants it; if none
-// wants hits of this process, its int3 is taken away (handler_chain).
+// handlers calls the handlers of all consumers, and probes the return if a consumer handles
+// returns. If no consumer accepts this process, its int3 is removed (handler_chain).
 func (k *Probes) handlers(u *uprobe, regs *x86.PtRegs) {
 	returns, remove := false, true
 	for _, c := range u.consumers {
@@ -142,7 +142,7 @@ func (k *Probes) begin(u *uprobe, at x86.Addr, regs *x86.PtRegs) bool {
 	return true
 }
 
-// scratch is the register that stands for rip in a copy, nil for none.
+// scratch returns the register that replaces rip in a copy, nil if none does.
 func scratch(f uprobes.Fixups, regs *x86.PtRegs) *uint64 {
 	switch {
 	case f&uprobes.FixSI != 0:

@@ -21,7 +21,7 @@ const (
 	redZone    = 0x80
 )
 
-// optimized says how a kernel does it.
+// optimized describes a kernel's way to optimize a uprobe.
 type optimized struct {
 	lead  []byte // before the call
 	below uint64 // how far lead moves the stack
@@ -44,7 +44,7 @@ var (
 	}
 )
 
-// optimization is the kernel's way, nil for none.
+// optimization returns the kernel's way to optimize, nil if it has none.
 func (k *Probes) optimization() *optimized {
 	switch {
 	case k.c.Uprobes.OptimizesNop10:

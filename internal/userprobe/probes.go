@@ -20,8 +20,9 @@ type Consumer struct {
 	// regs.IP at the return address; may be nil.
 	Returned func(function x86.Addr, regs *x86.PtRegs)
 
-	// Filter says whether a process's memory is of interest; nil for every one. An int3 is put only where
-	// some consumer's says so. A process that inherits it by fork loses it again at its first hit.
+	// Filter reports whether the consumer accepts a process's memory; nil accepts all. An int3 is
+	// written only where some consumer accepts. A process that inherits it by fork loses it at its
+	// first hit.
 	Filter func(s *process.Space) bool
 
 	// Hits, Returns and Missed are its counts; Missed are calls too deep for a return probe.
@@ -44,7 +45,8 @@ type uprobe struct {
 type space struct {
 	area  x86.Addr // the XOL area, 0 for none
 	slots slots
-	// at are the addresses with each probe's int3; counted are those whose counter was incremented.
+	// at are the addresses with each probe's int3; counted are the probes whose counter was
+	// incremented.
 	at      map[*uprobe]map[x86.Addr]bool
 	counted map[*uprobe]bool
 	// calls are the addresses that have a call by now, trampolines the addresses that they call.
@@ -220,8 +222,8 @@ func (k *Probes) OfProcess(pid int) func(s *process.Space) bool {
 	return func(s *process.Space) bool { return slices.Contains(k.p.PIDs(s), pid) }
 }
 
-// remove takes the probe out of a space. The first byte is then that of the copy, which lacks REX.B
-// where the operand is found by rip (unapply_uprobe, set_orig_insn).
+// remove takes the probe out of a space. The first byte is then the copy's first byte, which lacks
+// REX.B if the operand is relative to rip (unapply_uprobe, set_orig_insn).
 func (k *Probes) remove(u *uprobe, s *process.Space) {
 	own := k.of(s)
 	for at := range own.at[u] {

@@ -232,7 +232,7 @@ func TestDepth(t *testing.T) {
 	})
 }
 
-// Rule: a reference counter is what the program sees of a probe, and goes with it.
+// Rule: the program can read a probe's reference counter, which is decremented when the probe goes.
 func TestReferenceCounter(t *testing.T) {
 	onEngines(t, func(t *testing.T, en string) {
 		f := program(t, []byte{0, 0, 5, 0}, "mov $0x402002,%ebx\nmovzwl (%rbx),%edi"+exit, "ret")
@@ -317,8 +317,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Rule: a consumer's filter decides where an int3 is put, and a process that nobody wants hits of
-// loses the one that it has inherited at its first hit.
+// Rule: a consumer's filter decides where an int3 is written, and a process that no consumer
+// accepts loses the int3 that it has inherited at its first hit.
 func TestFilter(t *testing.T) {
 	// The child and then the parent calls f1 twice, and exits with the byte that is f1's first then.
 	const twice = "call 0x401080\ncall 0x401080\n"

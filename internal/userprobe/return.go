@@ -21,7 +21,7 @@ type instance struct {
 	chained bool
 }
 
-// Times at which the stack pointer says whether an instance's frame is alive.
+// Times at which the stack pointer shows whether an instance's frame is alive.
 const (
 	atCall = iota
 	atChainCall

@@ -31,7 +31,7 @@ type TraceEvent struct {
 // Record is one of a hit.
 type Record struct {
 	Event *TraceEvent
-	// At is the probed instruction; Return is where a return probe's function returned to.
+	// At is the address of the probed instruction; Return is the return address, for return probes.
 	At, Return x86.Addr
 	// PID is the process, TID the thread.
 	PID, TID int
@@ -75,11 +75,11 @@ func NewTrace(c *profile.Config, k *Probes, files ...*process.File) *Trace {
 	return t
 }
 
-// Attach says which process it is, before it runs.
+// Attach sets the process, before it runs.
 func (t *Trace) Attach(p *process.Process) { t.p = p }
 
-// Define adds an event; Enable enables all. The error is a *definition.Error where the line is wrong, else
-// that of registering the probe in a process that has the file mapped.
+// Define adds an event; Enable enables all. The error is a *definition.Error for a wrong line, else
+// the error of registering the probe in a process that has the file mapped.
 func (t *Trace) Define(line string) (*TraceEvent, error) {
 	d, err := definition.ParseUser(definition.ReadLine(line), t.file, &t.c.Tracing)
 	if err != nil {
@@ -103,9 +103,9 @@ func (t *Trace) Define(line string) (*TraceEvent, error) {
 	return e, nil
 }
 
-// Enable enables all events, as the file events/enable does it: the last first, so that of those
-// at one place the first is called first. The error is that of registering a probe in a process
-// that has the file mapped.
+// Enable enables all events, as the file events/enable does: the last first, so that of several
+// events at one place the first is called first. The error is the error of registering a probe in a
+// process that has the file mapped.
 func (t *Trace) Enable() error {
 	for _, e := range slices.Backward(t.list) {
 		if err := t.k.Register(e.file, e.FileOffset, e.Counter, &e.Probe); err != nil {
@@ -160,7 +160,7 @@ func (t *Trace) hit(e *TraceEvent, at x86.Addr, regs *x86.PtRegs) {
 		fmt.Fprintf(&b, "%#x <- ", regs.IP)
 	}
 	fmt.Fprintf(&b, "%#x)", uint64(at))
-	// The file's base is that of the mapping in which the probe was hit.
+	// The file's base is the base of the mapping in which the probe was hit.
 	r := fetch.Recorder{Source: source{t}, Regs: regs, FileBase: uint64(at) - e.FileOffset, Rec: t.rec[:], End: e.Size}
 	clear(r.Rec[:r.End])
 	for i := range e.Args {
@@ -229,7 +229,8 @@ type source struct{ t *Trace }
 
 var _ fetch.Source = source{}
 
-// Read reads the process's memory, whichever the program asks for: all of it is a program's.
+// Read reads the process's memory; the flag for user memory has no effect, because all memory is
+// the program's.
 func (s source) Read(addr uint64, b []byte, _ bool) bool { return s.t.p.Read(x86.Addr(addr), b) == nil }
 
 // StackWord is a word above the stack pointer.

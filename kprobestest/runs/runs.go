@@ -1,9 +1,9 @@
-// Package runs has interleavings of kprobes and text patching as data, for other
-// implementations of the mechanism: what a few CPUs do, in which order of their
-// steps, what is written where and what each fetch sees, and how it ends.
+// Package runs has interleavings of kprobes and text patching as data, for other implementations of
+// the mechanism: the steps of a few CPUs in their order, the written bytes, the fetched bytes, and
+// the end state.
 //
-// It must not know how an implementation works. The cases are in runs.json, and
-// docs/suite.md says what an adapter does with them.
+// It must not know how an implementation works. The cases are in runs.json, and docs/suite.md
+// describes an adapter's work.
 package runs
 
 import (
@@ -21,13 +21,12 @@ type Case struct {
 	// Name is the scenario's, Profile the kernel's (docs/releases.md).
 	Name    string `json:"name"`
 	Profile string `json:"profile"`
-	// Code is the text in hex, from offset 0 on; Functions says where each
-	// function is.
+	// Code is the text in hex, from offset 0 on; Functions has the offset of each function.
 	Code      string         `json:"code"`
 	Functions map[string]int `json:"functions"`
 	Probes    []Probe        `json:"probes"`
 	Sites     []Site         `json:"sites,omitempty"`
-	// Setup was done before, by one CPU; Columns is what each CPU does then.
+	// Setup was done before, by one CPU; Columns are the actions of each CPU then.
 	Setup   []string `json:"setup,omitempty"`
 	Columns []Column `json:"columns"`
 	// Steps is the order in which they do it.
@@ -100,11 +99,11 @@ type Implementation interface {
 type Difference struct {
 	Case      *Case
 	Got, Want End
-	// Err is the implementation's error, nil for none.
+	// Err is the implementation's error, nil if it has none.
 	Err error
 }
 
-// Error says what differs.
+// Error describes the difference.
 func (d *Difference) Error() string {
 	if d.Err != nil {
 		return fmt.Sprintf("%s on %s: %v", d.Case.Name, d.Case.Profile, d.Err)

@@ -57,7 +57,7 @@ func made(t *testing.T, name, kernel string, seed uint64) Case {
 	return c
 }
 
-// The file is what the explorer makes, case by case.
+// The file equals the explorer's output, case by case.
 func TestRunsAreWhatTheExplorerMakes(t *testing.T) {
 	var list []Case
 	for _, k := range kernels {
@@ -125,7 +125,7 @@ type lazy struct{ err error }
 
 func (l lazy) Run(c *Case) (End, error) { return End{Verdict: "ok", Code: c.Code}, l.err }
 
-// A wrong implementation is told so, for each case.
+// A wrong implementation gets a difference, for each case.
 func TestWrongImplementations(t *testing.T) {
 	list, err := Cases()
 	require.NoError(t, err)

@@ -31,7 +31,7 @@ type Kernel interface {
 type Difference struct {
 	Decision, Release string
 	Offset            int
-	// What was asked, and both answers.
+	// The question, and both answers.
 	What, Want, Got string
 }
 
@@ -40,9 +40,8 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s+%#x on %s: %s is %s, not %s", d.Decision, d.Offset, d.Release, d.What, d.Got, d.Want)
 }
 
-// Check asks a kernel of a release about each byte of a decision's text. It returns the
-// differences, which are none where the implementation is right, and false where nobody knows
-// what that release says.
+// Check compares a kernel of a release at each byte of a decision's text. It returns the
+// differences, none if the implementation is right, and false if the release's answer is unknown.
 func (d *Decision) Check(release string, k Kernel) ([]Difference, bool) {
 	a, known := d.Of(release)
 	if !known {
