@@ -38,23 +38,23 @@ func (w *world) hits() map[string]func() {
 	frame := x86.Addr(sp) - 160
 	entry := func(fn x86.Addr) {
 		*regs = x86.PtRegs{IP: uint64(fn + 1), CS: x86.KernelCS, SP: sp, Flags: x86.FlagIF}
-		w.k.Int3(regs)
+		w.k.Traps().Int3(regs)
 	}
 	return map[string]func(){
 		"stepped": func() {
 			entry(w.steady)
 			regs.IP += 4 // the copy of 4 bytes was executed
 			if regs.Flags&x86.FlagTF != 0 {
-				w.k.Debug(regs)
+				w.k.Traps().Debug(regs)
 			} else {
 				regs.IP++
-				w.k.Int3(regs)
+				w.k.Traps().Int3(regs)
 			}
 		},
 		"emulated": func() {
 			entry(w.calls)
 			if regs.Flags&x86.FlagTF != 0 {
-				w.k.Debug(regs)
+				w.k.Traps().Debug(regs)
 			}
 		},
 		"ftrace": func() {
@@ -65,7 +65,7 @@ func (w *world) hits() map[string]func() {
 			w.setWord(x86.Addr(sp), uint64(magic))
 			entry(w.leaf)
 			kprobes.Return(w.k, frame-8, w.frameAt(frame-8, sp))
-			w.k.TaskExit(0)
+			w.k.Traps().TaskExit(0)
 		},
 	}
 }
@@ -165,9 +165,9 @@ func BenchmarkHitAmong(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				*regs = x86.PtRegs{IP: uint64(ps[0].Addr + 1), CS: x86.KernelCS}
-				w.k.Int3(regs)
+				w.k.Traps().Int3(regs)
 				regs.IP = uint64(s.Addr) + uint64(s.InsnLen) + 1
-				w.k.Int3(regs)
+				w.k.Traps().Int3(regs)
 			}
 		})
 	}

@@ -4,7 +4,8 @@ import "kprobelab/x86"
 
 // Fault is kprobe_fault_handler (docs/spec 7). regs.IP is at the instruction that
 // faulted. The result is false unless a handler's fault was resolved here.
-func (k *Kprobes) Fault(regs *x86.PtRegs, vector int) bool {
+func (t *traps) Fault(regs *x86.PtRegs, vector int) bool {
+	k := (*Kprobes)(t)
 	cpu := k.arrive()
 	mine := k.fault(cpu, regs, vector)
 	return mine
@@ -103,7 +104,8 @@ func (k *Kprobes) callFault(p *Kprobe, regs *x86.PtRegs, vector int) int {
 // TaskExit forgets what belongs to a task that has ended, or whose run was
 // given up. Its pending return-probe instances go back to their pools without
 // their handlers (kprobe_flush_task). A hit that it was in is over.
-func (k *Kprobes) TaskExit(task int) {
+func (t *traps) TaskExit(task int) {
+	k := (*Kprobes)(t)
 	for i := range k.cpus {
 		cpu := k.settle(i)
 		if cpu.current != nil && cpu.task == task {

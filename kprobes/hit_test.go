@@ -182,7 +182,7 @@ func TestHandlerResetsBefore4_19(t *testing.T) {
 			require.Equal(t, 1, n)
 			require.EqualValues(t, 1, p.Nmissed)
 		}
-		w.k.TaskExit(0)
+		w.k.Traps().TaskExit(0)
 	}
 }
 
@@ -253,12 +253,12 @@ func TestVanishedInt3(t *testing.T) {
 	for kernel, handled := range map[string]bool{"6.1": true, "6.12": false} {
 		w := newWorld(t, kernel, 1)
 		regs := x86.PtRegs{IP: uint64(w.leaf + 1), CS: x86.KernelCS}
-		require.Equal(t, handled, w.k.Int3(&regs), kernel)
+		require.Equal(t, handled, w.k.Traps().Int3(&regs), kernel)
 		if handled {
 			require.EqualValues(t, w.leaf, regs.IP)
 		}
 		regs.IP = uint64(w.leaf + 9) // padding: a real int3
-		require.False(t, w.k.Int3(&regs))
+		require.False(t, w.k.Traps().Int3(&regs))
 	}
 }
 
@@ -269,7 +269,7 @@ func TestUserModeIsNotOurs(t *testing.T) {
 	var r recorder
 	w.register(t, r.probe(w.leaf, false))
 	regs := x86.PtRegs{IP: uint64(w.leaf + 1), CS: 0x33}
-	require.False(t, w.k.Int3(&regs))
+	require.False(t, w.k.Traps().Int3(&regs))
 	require.Zero(t, r.pre)
 }
 
@@ -392,7 +392,7 @@ func TestEmulationFault(t *testing.T) {
 	var r recorder
 	w.register(t, r.probe(w.calls, false))
 	regs := x86.PtRegs{IP: uint64(w.calls + 1), CS: x86.KernelCS, SP: 8}
-	require.False(t, w.k.Int3(&regs))
+	require.False(t, w.k.Traps().Int3(&regs))
 	require.EqualValues(t, w.calls, regs.IP)
 	var ef *kprobes.EmulationFault
 	require.ErrorAs(t, w.k.Err(), &ef)

@@ -4,7 +4,8 @@ import "kprobelab/x86"
 
 // Int3 is kprobe_int3_handler (docs/spec 2.3). regs.IP is one past the
 // breakpoint.
-func (k *Kprobes) Int3(regs *x86.PtRegs) bool {
+func (t *traps) Int3(regs *x86.PtRegs) bool {
+	k := (*Kprobes)(t)
 	if regs.CS&3 != 0 {
 		return false // kprobes do not act on user mode
 	}

@@ -58,8 +58,6 @@ type Kprobes struct {
 	err  error
 }
 
-var _ x86.Traps = (*Kprobes)(nil)
-
 // New makes the subsystem and installs it as the receiver of m's traps. v is
 // the code under test, c the kernel to behave like. Neither may be changed
 // afterwards.
@@ -84,7 +82,7 @@ func New(m Machine, v kimage.View, c *profile.Config) *Kprobes {
 	k.nmiCount = count.NMI()
 	k.table.mult = c.HashMultiplier
 	k.slots = slotCache{m: m, size: slotSize, name: "kprobe_insn_page", quiet: k.quiet}
-	m.SetTraps(k)
+	m.SetTraps(k.Traps())
 	k.share()
 	return k
 }

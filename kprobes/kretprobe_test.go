@@ -249,8 +249,8 @@ func TestTaskExitRecyclesInstances(t *testing.T) {
 	for w.k.Pending(2) < 3 {
 		th.step()
 	}
-	w.k.TaskExit(2)
-	w.k.TaskExit(99)
+	w.k.Traps().TaskExit(2)
+	w.k.Traps().TaskExit(99)
 	require.Zero(t, w.k.Pending(2))
 	require.EqualValues(t, 1, w.result(t, w.rec, 1))
 	require.Equal(t, 2, c.ret, "the pool is full again")

@@ -94,12 +94,12 @@ func TestUnrecoverableThirdLevel(t *testing.T) {
 			w.register(t, &kprobes.Kprobe{Addr: w.rec, PostHandler: post0, PreHandler: func(_ *kprobes.Kprobe, regs *x86.PtRegs) int {
 				nested := *regs
 				nested.IP = uint64(w.steady + 1) // steady is hit, and stepped …
-				require.True(t, w.k.Int3(&nested))
+				require.True(t, w.k.Traps().Int3(&nested))
 				_, status := w.k.Current()
 				require.Equal(t, kprobes.Reenter, status)
 				deeper := nested
 				deeper.IP = uint64(w.loads + 1) // … when an NMI hits a third
-				require.False(t, w.k.Int3(&deeper))
+				require.False(t, w.k.Traps().Int3(&deeper))
 				return 0
 			}})
 			th.step()
@@ -115,7 +115,7 @@ func TestUnrecoverableThirdLevel(t *testing.T) {
 			}
 			require.Equal(t, dump, log)
 			require.Zero(t, third.Nmissed)
-			w.k.TaskExit(0)
+			w.k.Traps().TaskExit(0)
 		})
 	}
 }
@@ -151,10 +151,10 @@ func TestAbortedRun(t *testing.T) {
 	w.start(0, 3, w.steady, 1).step()
 	current, _ := kprobes.StatusOf(w.k, 0)
 	require.Same(t, p, current)
-	w.k.TaskExit(2)
+	w.k.Traps().TaskExit(2)
 	current, _ = kprobes.StatusOf(w.k, 0)
 	require.Same(t, p, current, "another task's end")
-	w.k.TaskExit(3)
+	w.k.Traps().TaskExit(3)
 	w.result(t, w.steady, 1)
 	require.Equal(t, 2, r.pre)
 	require.Zero(t, p.Nmissed)
@@ -206,7 +206,7 @@ func TestFaultInHandler(t *testing.T) {
 			p := &kprobes.Kprobe{Addr: w.steady, PreHandler: func(_ *kprobes.Kprobe, regs *x86.PtRegs) int {
 				faulting := *regs
 				faulting.IP = uint64(w.loads)
-				require.Equal(t, tc.handled, w.k.Fault(&faulting, 14))
+				require.Equal(t, tc.handled, w.k.Traps().Fault(&faulting, 14))
 				return 0
 			}}
 			if tc.handler {
@@ -236,7 +236,7 @@ func TestFaultInAMembersHandler(t *testing.T) {
 			PreHandler: func(_ *kprobes.Kprobe, regs *x86.PtRegs) int {
 				if faults {
 					faulting := *regs
-					require.True(t, w.k.Fault(&faulting, 14))
+					require.True(t, w.k.Traps().Fault(&faulting, 14))
 				}
 				return 0
 			},

@@ -178,7 +178,7 @@ func TestDisabledInTheWindow(t *testing.T) {
 	require.NoError(t, w.k.DisableKprobe(a))
 	for _, at := range []x86.Addr{w.steady, w.calls} {
 		regs := x86.PtRegs{IP: uint64(at) + 1, SP: uint64(stackBase + 0x1000), CS: x86.KernelCS}
-		require.True(t, w.k.Int3(&regs))
+		require.True(t, w.k.Traps().Int3(&regs))
 		w.k.ResetCurrentKprobe()
 	}
 	require.Equal(t, []int{1, 0, 0}, []int{bare.pre, first.pre, second.pre})

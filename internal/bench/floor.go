@@ -96,7 +96,7 @@ func bareTrap(s *subject) error {
 	if err != nil {
 		return err
 	}
-	s.Machine.SetTraps(&bareTraps{Traps: s.Kprobes, past: 1})
+	s.Machine.SetTraps(&bareTraps{Traps: s.Kprobes.Traps(), past: 1})
 	s.plant, s.remove = s.patch(at, x86.Int3), s.patch(at, opNop)
 	return s.aim(at, guestWords)
 }
@@ -106,7 +106,7 @@ func bareDebug(s *subject) error {
 	if err != nil {
 		return err
 	}
-	traps := &bareTraps{Traps: s.Kprobes}
+	traps := &bareTraps{Traps: s.Kprobes.Traps()}
 	s.Machine.SetTraps(traps)
 	s.plant = func() error { traps.step, traps.past = true, 1; return nil }
 	s.remove = func() error { traps.step, traps.past = false, 0; return nil }
@@ -120,7 +120,7 @@ func bareStep(s *subject) error {
 	if err != nil {
 		return err
 	}
-	traps := &bareTraps{Traps: s.Kprobes, m: s.Machine}
+	traps := &bareTraps{Traps: s.Kprobes.Traps(), m: s.Machine}
 	s.Machine.SetTraps(traps)
 	plant, remove := s.patch(at+1, x86.Int3), s.patch(at+1, opNop)
 	s.plant = func() error { traps.answer = at + 1; return plant() }

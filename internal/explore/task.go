@@ -423,7 +423,7 @@ func (t *task) callFunc(name string) {
 	}
 	r.stop(pending{kind: t.ending(), at: at, reads: []int{varEpoch}, writes: []int{varTasks, varProbe, varStale + t.cpu, varHandling + t.cpu}})
 	if t.exited {
-		w.k.TaskExit(t.n)
+		w.traps.TaskExit(t.n)
 	}
 	t.calling = false
 	t.calls++

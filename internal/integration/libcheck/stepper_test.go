@@ -30,7 +30,7 @@ func stepped(l *kprobelab.Lab, addr x86.Addr, args []uint64) (counts, uint64, er
 		return counts{}, 0, err
 	}
 	l.Machine.SetTraps(s)
-	defer l.Machine.SetTraps(l.Kprobes)
+	defer l.Machine.SetTraps(l.Kprobes.Traps())
 	if err := l.Machine.PokeText(addr, []byte{int3}); err != nil {
 		return counts{}, 0, err
 	}

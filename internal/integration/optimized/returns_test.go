@@ -302,7 +302,7 @@ func tryOdd(rt *rapid.T, kernel string, seen map[string]int) {
 		}
 		seen["pending"] += len(m.pending)
 		if round == 3 {
-			l.Kprobes.TaskExit(0)
+			l.Kprobes.Traps().TaskExit(0)
 			for _, i := range m.pending {
 				i.of.free++
 			}

@@ -215,7 +215,7 @@ func (c *check) runListed(f *function, p *place, d *difference, b *baseline) str
 	m := d.model(p)
 	c.Machine.SetTraps(m)
 	err := c.run(f, b.args, &c.want)
-	c.Machine.SetTraps(c.Kprobes)
+	c.Machine.SetTraps(c.Kprobes.Traps())
 	require.NoError(c.t, err, f.name)
 	if wrong := c.have.difference(&c.want, x86.Range{}); wrong != "" {
 		return "not as the kernel's " + d.name + ": " + wrong

@@ -58,7 +58,7 @@ func (b *bench) stepped(f *function, args []any) (*trace, *outcome, error) {
 		return nil, nil, err
 	}
 	m.SetTraps(s)
-	defer m.SetTraps(b.Kprobes)
+	defer m.SetTraps(b.Kprobes.Traps())
 	if err := m.PokeText(f.addr, []byte{int3}); err != nil {
 		return nil, nil, err
 	}
