@@ -137,7 +137,7 @@ func (c *Child) tooMuch(text []byte) error {
 	return fmt.Errorf("%s wrote more lines than it was asked questions, the next is %q: one line is an answer", c.name, line)
 }
 
-// trialQuestions is the most questions of a trial.
+// trialQuestions is the number of questions of a trial, if there are so many.
 const trialQuestions = 64
 
 // trial asks a separate process, and counts its lines until it ends: with two lines for a question,

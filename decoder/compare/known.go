@@ -92,8 +92,8 @@ var knownQuestions = sync.OnceValue(func() (list [][]byte) {
 	return list
 })
 
-// strangersAt is the most of a hundred answers that may differ from a version's. A decoder with
-// some faults, or repairs, of its own is still that version.
+// strangersAt is the number of answers in a hundred that may differ from a version's. A decoder
+// with some faults, or repairs, of its own is still that version.
 const strangersAt = 3
 
 // ErrUnsteady: a decoder answers the same question differently, so that nothing can be

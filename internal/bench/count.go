@@ -8,8 +8,8 @@ import (
 	"kprobelab/kprobes"
 )
 
-// counting is the most calls that are counted over. A run of one call more is compared with a run
-// of one call, so costs that come once in a run are left out.
+// counting is the number of calls that are counted over. A run of one call more is compared with a
+// run of one call, so costs that come once in a run are left out.
 const counting = 1000
 
 // quietTime is the number of instructions that a run of calls may take on a booted kernel, to fit

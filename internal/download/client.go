@@ -26,9 +26,9 @@ var ErrSum = errors.New("it is not the file that the index names")
 var ErrAnswer = errors.New("it cannot be fetched")
 
 const (
-	// tries is the most times that a fetch is tried.
+	// tries is the number of times that a fetch is tried.
 	tries = 5
-	// stalls is the longest time without a byte.
+	// stalls is the time without a byte after which a connection counts as broken.
 	stalls = 45 * time.Second
 )
 
