@@ -11,7 +11,7 @@ import (
 	"kprobelab/x86"
 )
 
-// budget is the most instructions that one question may take. The longest honest answers
+// budget is the number of instructions that one question may take. The longest honest answers
 // are of functions of 64 kB that are decoded from their start, twice: about ten million.
 const budget = 20_000_000
 

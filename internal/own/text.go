@@ -23,7 +23,7 @@ var appliers = map[kimage.SiteKind]string{
 // Applier is the name of the function that patches sites of a kind, "" for other kinds.
 func Applier(kind kimage.SiteKind) string { return appliers[kind] }
 
-// applyBudget is the most instructions that one of them may take: there are tens of thousands of
+// applyBudget is the number of instructions that one of them may take: there are tens of thousands of
 // sites, whose instructions are all decoded.
 const applyBudget = 2_000_000_000
 
