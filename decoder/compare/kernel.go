@@ -8,8 +8,8 @@ import (
 	"kprobelab/profile"
 )
 
-// Kernel is the kernel's own decoder of a release as a Decoder. Its classes are those that kprobes
-// derives from the opcode bytes.
+// Kernel is the kernel's own decoder of a release as a Decoder. It classifies instructions as
+// kprobes does, by the opcode bytes.
 type Kernel struct {
 	release string
 	d       profile.Decoder

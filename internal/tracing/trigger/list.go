@@ -133,7 +133,7 @@ func (l *List) Hit(tr Tracer) {
 // Later are the kinds of triggers to run when the record is written.
 type Later uint8
 
-// Record runs the triggers that the record passes, and returns those that run after it is written.
+// Record runs the triggers that the record passes, and returns the triggers for after its write.
 func (l *List) Record(tr Tracer, rec []byte, c filter.Current) (post Later) {
 	if !l.Conditional() {
 		return 0
