@@ -36,12 +36,12 @@ type CheckImage struct {
 	// Standing says how far the profile can be trusted (kimage's Standing).
 	Standing string `json:"standing"`
 	CPU      string `json:"cpu"`
-	// Distribution, Package and BuildID tell the kernels of an archive apart: who
-	// built it, its package's version, and the linker's id.
+	// Distribution, Package and BuildID tell the kernels of an archive apart: the
+	// builder, its package's version, and the linker's id.
 	Distribution string `json:"distribution,omitempty"`
 	Package      string `json:"package,omitempty"`
 	BuildID      string `json:"build_id,omitempty"`
-	// NoHazards: hazards were not asked about; an older file of an archive has none.
+	// NoHazards: the hazards are unknown; an older file of an archive has none.
 	NoHazards bool `json:"no_hazards,omitempty"`
 
 	// apart follows the release where another kernel of the list has the same.
@@ -54,7 +54,7 @@ type CheckRow struct {
 	Cells []CheckCell `json:"images"`
 }
 
-// Found says what a name is in an image.
+// Found says which symbols of an image have a name.
 type Found string
 
 // The answers for a name.
@@ -71,7 +71,7 @@ const (
 	// FoundPackage: only modules of the kernel's package have it, none of which is
 	// loaded; the answer is for the kernel with the first of them loaded.
 	FoundPackage Found = "package"
-	// FoundAddress: the probe is asked for by address.
+	// FoundAddress: the probe has an address, no name.
 	FoundAddress Found = "address"
 	// FoundPattern: a pattern, which matched.
 	FoundPattern Found = "pattern"
@@ -118,7 +118,7 @@ type CheckCell struct {
 	Register  int `json:"register_errno"`
 	Kretprobe int `json:"kretprobe_errno"`
 	Events    int `json:"kprobe_events_errno"`
-	// Runs is "ftrace", "optimized" or "int3", "" where register_kprobe refuses.
+	// Runs is "ftrace", "optimized" or "int3", "" if register_kprobe refuses.
 	Runs string `json:"runs"`
 	// Reason is the rule that refuses the probe, or none, and Detail the rule in
 	// words.
@@ -175,7 +175,7 @@ type checker struct {
 	clones map[string][]string
 	// with are the checkers of the kernel with a module of its package loaded; nil in these.
 	with map[string]*checker
-	// points are the kernel's tracepoints, nil before they are asked for.
+	// points are the kernel's tracepoints, nil before the first use.
 	points []kimage.Tracepoint
 }
 
@@ -309,7 +309,7 @@ func (c *CheckCell) refuse(no errno.Errno, id rule.ID, detail string) {
 	}
 }
 
-// find says what the name is in the image.
+// find sets c.Found, and c.Others to the addresses, modules or clones of the name.
 func (k *checker) find(c *CheckCell, p *Probe, r probepoint.Request) {
 	if r.Symbol == "" {
 		c.Found = FoundAddress
@@ -407,9 +407,9 @@ func (k *checker) register(r probepoint.Request) (runs string, err error) {
 // refusal is a refusal that names no place.
 func refusal(no errno.Errno, id rule.ID) error { return probepoint.RefuseAs(no, id, 0, "") }
 
-// syscallName is the function at which libbpf attaches to a system call. It asks whether bpf itself has the
-// architecture's wrapper, and takes the inner function otherwise: kernels before 4.17 have none.
-// A kernel without bpf has the function that it has.
+// syscallName returns the function at which libbpf attaches to a system call. As libbpf does, it
+// tests whether bpf itself has the architecture's wrapper, and takes the inner function otherwise:
+// kernels before 4.17 have none. On a kernel without bpf it takes the function that exists.
 func (k *checker) syscallName(name string) string {
 	call, ok := systemcall.Function("bpf", k.has)
 	switch function, there := systemcall.Function(name, k.has); {

@@ -48,7 +48,7 @@ var renames = []rename{
 // counted is the suffix of the functions of allocations that are counted.
 var counted = struct{ suffix, since string }{"_noprof", "6.10"}
 
-// renamed is the name that a function has here, "" where none is known.
+// renamed returns the present name of a function, "" if none is known.
 func (k *checker) renamed(name string) (now, since string) {
 	for _, r := range renames {
 		if _, ok := k.first(r.new); ok && r.old == name {

@@ -97,7 +97,7 @@ func (k *checker) trampolineRefuses(p *Probe, found Found) error {
 	return nil
 }
 
-// denied asks the kernel's lists of functions.
+// denied looks the function up in the kernel's lists.
 func (k *checker) denied(p *Probe, id int) error {
 	refuse := func(id rule.ID, why string) error {
 		return &probepoint.Refusal{Errno: errno.EINVAL, Rule: id, Why: why}
@@ -125,8 +125,8 @@ func (k *checker) inModule(module, name string) bool {
 	return k.loaded(module) && len(k.Lookup(module+":"+name)) > 0
 }
 
-// iterPrefix begins the names of the functions by which BTF knows the kernel's iterators.
-// They are init text, so that a booted kernel has no symbol of them.
+// iterPrefix begins the names of the functions for the kernel's iterators in BTF. They
+// are init text, so a booted kernel has no symbols of them.
 const iterPrefix = "bpf_iter_"
 
 // iterator answers for a program that a kernel runs for each of a kind of its objects
@@ -197,7 +197,7 @@ func (k *checker) tracepoint(p *Probe) CheckCell {
 			elsewhere = t.System + "/" + t.Name
 		}
 	}
-	// With one of the modules loaded (no map), it is asked no further.
+	// A kernel with one of the modules loaded (no map) loads no further ones.
 	if modules := k.Package(kimage.TracepointPrefix + name); len(modules) > 0 && k.with != nil {
 		if in, err := k.loading(modules[0]); err == nil {
 			if c := in.tracepoint(p); c.accepted() {
@@ -219,7 +219,7 @@ func (k *checker) tracepoint(p *Probe) CheckCell {
 	return c
 }
 
-// tracepoints are the kernel's, which are gathered once.
+// tracepoints returns the kernel's tracepoints, which are gathered once.
 func (k *checker) tracepoints() []kimage.Tracepoint {
 	if k.points == nil {
 		k.points = append([]kimage.Tracepoint{}, k.Tracepoints()...)

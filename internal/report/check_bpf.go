@@ -12,7 +12,7 @@ import (
 )
 
 // bpfSections are the kinds of section whose programs attach to the kernel's code, by
-// what stands before the slash of the section's name (libbpf, section_defs).
+// the part before the slash of the section's name (libbpf, section_defs).
 var bpfSections = map[string]Probe{
 	"kprobe":           {Via: ViaPerf},
 	"kretprobe":        {Via: ViaPerf, Return: true},
@@ -40,7 +40,7 @@ var bpfSections = map[string]Probe{
 	"tp_btf":           {Via: ViaRaw},
 }
 
-// Why a program is not asked about.
+// Reasons why a program has no answer.
 const (
 	unaskedPlace  = "the section names no place: the program attaches where the tool says at run time"
 	unaskedUser   = "it probes a program in user space, of which a kernel's image says nothing"
@@ -75,7 +75,7 @@ var unaskedSections = []struct {
 	}, true, unaskedNewer},
 }
 
-// unasked is why programs of a section are not asked about, "" where loaders do not know it.
+// unasked says why programs of a section have no answer, "" if loaders do not know the section.
 func unasked(section string) string {
 	for i := range unaskedSections {
 		list := &unaskedSections[i]
@@ -165,7 +165,7 @@ func (p *Probe) readPlace() {
 			p.place = fmt.Sprintf("%s+%#x", name, off)
 		}
 	case ViaMulti:
-		// What follows the first other character is not read.
+		// The name ends at the first other character.
 		if n := strings.IndexFunc(p.place, func(r rune) bool { return !isNameRune(r) && r != '*' && r != '?' }); n >= 0 {
 			p.place = p.place[:n]
 		}
@@ -183,8 +183,8 @@ func isNameRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '.'
 }
 
-// scannedOffset is the offset that scanf reads by "+%li", 0 where it reads none. What follows the
-// number is not looked at.
+// scannedOffset returns the offset that scanf reads by "+%li", 0 if it reads none. Characters
+// after the number do not matter.
 func scannedOffset(text string) uint64 {
 	text, ok := strings.CutPrefix(text, "+")
 	if !ok {

@@ -79,7 +79,7 @@ func (c *Check) WriteJUnit(w io.Writer) error {
 	return err
 }
 
-// title names a probe, with the program where one probe has several.
+// title names a probe, and its program if the program has several.
 func (r *CheckRow) title() string {
 	if r.Program == "" {
 		return r.Text

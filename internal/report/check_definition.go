@@ -71,8 +71,8 @@ func (k *checker) missingSymbol(d *definition.Definition) string {
 	return ""
 }
 
-// refusedDefinition names the rule of a refused definition. Those of the place
-// are those of any probe.
+// refusedDefinition names the rule of a refused definition. The rules of the place are
+// those of any probe.
 func (k *checker) refusedDefinition(p *Probe, err error) error {
 	var e *definition.Error
 	if !errors.As(err, &e) {

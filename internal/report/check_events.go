@@ -49,7 +49,7 @@ func (k *checker) events(p *Probe, r probepoint.Request, direct error, via Via) 
 	return k.boundary(direct)
 }
 
-// noEvents refuses where there are no kprobe events: perf's are made by them.
+// noEvents refuses on a kernel without kprobe events: perf's are made by the same code.
 func (k *checker) noEvents(via Via) error {
 	why := rule.NoEvents.Why()
 	switch {
@@ -107,9 +107,9 @@ func (k *checker) asked(r probepoint.Request) x86.Addr {
 	return at
 }
 
-// notrace reports whether kprobe_events refuses the address for want of an
-// ftrace site: in its function or, for a clone with a suffix, in the function
-// that it was made of. In kernels without ftrace sites the test does not exist.
+// notrace reports whether kprobe_events refuses the address because its function has no
+// ftrace site; for a clone with a suffix, the original function's site counts. In
+// kernels without ftrace sites the test does not exist.
 func (k *checker) notrace(at x86.Addr) bool {
 	if at == 0 || !k.Traces() || !k.Profile().Tracing.RefusesNotrace {
 		return false

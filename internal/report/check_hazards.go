@@ -58,8 +58,8 @@ func (c *Check) hazardous() string {
 	return fmt.Sprintf(", %d of these with a hazard", c.Hazardous)
 }
 
-// explainHazards writes each hazard once, with the probes, the kernels as name names them, and what
-// happens there; and of which kernels nothing is known.
+// explainHazards writes each hazard once, with its effect, the probes, and the kernels as name
+// names them; and the kernels about which nothing is known.
 func (c *Check) explainHazards(w io.Writer, name func(numbers []int) string) {
 	var order []hazard.ID
 	where := map[hazard.ID][]string{}
@@ -123,8 +123,8 @@ type ProbeHazard struct {
 	hazard.Finding
 }
 
-// ProbeHazards lists those of probes, each SYM[+OFF], ADDR[+OFF] or a definition for
-// kprobe_events, that the image's kernel accepts.
+// ProbeHazards lists the hazards of probes that the image's kernel accepts. Each probe
+// is SYM[+OFF], ADDR[+OFF] or a definition for kprobe_events.
 func ProbeHazards(img *kimage.Image, probes []string) (list []ProbeHazard) {
 	k := newChecker(OfImage(img))
 	for _, text := range probes {

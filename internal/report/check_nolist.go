@@ -6,9 +6,9 @@ import (
 	"regexp"
 )
 
-// What people give in the place of a list of probes, or of a compiled object.
+// Files that users give in place of a list of probes, or of a compiled object.
 
-// notLists tell files that are no list of probes by what stands in them; the first that matches
+// notLists recognise files that are no list of probes by their content; the first that matches
 // counts.
 var notLists = []struct {
 	has *regexp.Regexp
@@ -40,7 +40,7 @@ var notLists = []struct {
 	{regexp.MustCompile(`^\s*[\[{]\s*"`), "it is JSON: a list has a probe a line, as vfs_read or p:NAME SYM+OFF"},
 }
 
-// noList says what a file is that is no list of probes; nil where it may be one.
+// noList describes a file that is no list of probes; nil if it may be one.
 func noList(b []byte) error {
 	if bytes.HasPrefix(b, []byte("\x1f\x8b")) || bytes.HasPrefix(b, []byte("\x28\xb5\x2f\xfd")) || bytes.HasPrefix(b, []byte("BC\xc0\xde")) {
 		return errors.New("it is compressed, or LLVM's bitcode: check takes a BPF object, or a list with a probe a line")

@@ -67,8 +67,8 @@ func (k *checker) matching(pattern string) (names []string, err error) {
 // mostRefused is the most refusing functions of a pattern that are named.
 const mostRefused = 20
 
-// pattern answers for a probe on each function that a pattern matches. It attaches
-// where one of them takes it, as tools go on without the others.
+// pattern answers for a probe on each function that a pattern matches. It attaches if
+// one of them takes it, because tools go on without the others.
 func (k *checker) pattern(p *Probe) CheckCell {
 	c := CheckCell{Found: FoundPattern}
 	names, err := k.matching(p.place)

@@ -12,8 +12,7 @@ import (
 	"kprobelab/kprobes/probepoint"
 )
 
-// Via is the way in which a tool asks for its probe. The ways differ in what
-// refuses it.
+// Via is the way in which a tool asks for its probe. Each way has other reasons to refuse it.
 type Via string
 
 // The ways.
@@ -38,8 +37,7 @@ const (
 	ViaIterator Via = "iterator"
 )
 
-// Vias are the ways in which a function that a text names can be asked for, by the
-// names that a user gives them.
+// Vias are the ways for functions that a text names, by the users' names of the ways.
 var Vias = map[string]Via{"module": ViaRegister, "events": ViaEvents, "bpf": ViaPerf}
 
 // Probe is one probe that a tool asks for.
@@ -63,7 +61,7 @@ type Probe struct {
 	any []Probe
 	// kind is a BPF program's kind, as its section's name begins.
 	kind string
-	// unasked says why no kernel is asked about the program; "" where it is.
+	// unasked says why the program has no answer; "" if it has one.
 	unasked string
 	// syscall: place is a system call's name without its prefix.
 	syscall bool
@@ -77,12 +75,11 @@ type Probe struct {
 	bad string
 }
 
-// ReadProbes reads what a tool asks for: a compiled BPF object, or text with a
-// probe a line: SYM[+OFF] or ADDR[+OFF], with %return after it for a return probe,
-// a definition for kprobe_events (p:… and r:…), or a probe in the words of the source
-// (vfs_read count, vfs_read:11). Empty lines and comments
-// (#) are left out. A line that is no probe is a Probe that no kernel takes.
-// The error is the reader's, or says that there is no probe.
+// ReadProbes reads a list of probes: a compiled BPF object, or text with a probe a line. A
+// probe is SYM[+OFF] or ADDR[+OFF], with %return after it for a return probe, a definition
+// for kprobe_events (p:… and r:…), or a probe in the words of the source (vfs_read count,
+// vfs_read:11). Empty lines and comments (#) are left out. A line that is no probe is a
+// Probe that no kernel takes. The error is the reader's, or says that there is no probe.
 func ReadProbes(r io.Reader) ([]Probe, error) {
 	b, err := bounded.ReadAll(r, bounded.CheckInput)
 	if err != nil {
@@ -114,8 +111,7 @@ func ReadProbes(r io.Reader) ([]Probe, error) {
 	return list, nil
 }
 
-// AskBy has what a text names without a way of its own, which a module registers,
-// asked for by another way.
+// AskBy sets another way for probes without a way of their own, which a module would register.
 func AskBy(probes []Probe, via Via) {
 	for i := range probes {
 		if p := &probes[i]; p.Via == ViaRegister {
@@ -151,7 +147,7 @@ func textProbe(l definition.Line) Probe {
 	return p
 }
 
-// groupProbe reads a group. It is a return probe where all its alternatives are.
+// groupProbe reads a group. It is a return probe if all its alternatives are.
 func groupProbe(p Probe, alternatives []string) Probe {
 	p.Return = true
 	for _, text := range alternatives {

@@ -12,7 +12,7 @@ import (
 	"kprobelab/profile"
 )
 
-// What a kernel is built with decides which programs it takes at all, before any place.
+// A kernel's configuration decides, before any place, which programs it takes at all.
 
 // programNeeds lists the kernel's features that programs of each way need, in the order in which
 // a loader uses them. no is the errno that a kernel without the feature returns.

@@ -28,7 +28,7 @@ func configured(t *testing.T, config string) *kimage.Image {
 	return img
 }
 
-// Rule: what a kernel is built without, nothing attaches to, by whatever way it is asked for.
+// Rule: nothing attaches to a kernel that is built without the component, in any way.
 func TestCheckKernelsWithout(t *testing.T) {
 	const all = "CONFIG_KPROBES=y\nCONFIG_KPROBE_EVENTS=y\nCONFIG_PERF_EVENTS=y\nCONFIG_KPROBES_ON_FTRACE=y\nCONFIG_BPF_SYSCALL=y\nCONFIG_BPF_EVENTS=y\nCONFIG_UPROBES=y\nCONFIG_UPROBE_EVENTS=y\nCONFIG_DYNAMIC_FTRACE=y\nCONFIG_FPROBE=y\n"
 	noKprobes, noEvents := all+"# CONFIG_KPROBES is not set\n", all+"# CONFIG_KPROBE_EVENTS is not set\n"
@@ -247,7 +247,7 @@ func TestCheckTrampolines(t *testing.T) {
 	}
 }
 
-// Rule: hooks are asked of the kernel's own lists.
+// Rule: the kernel's own lists decide about hooks.
 func TestCheckHooks(t *testing.T) {
 	for name, c := range map[string]struct {
 		sets    map[string][]int

@@ -123,8 +123,8 @@ func (i *CheckImage) named() string {
 	return i.Distribution + " " + i.title()
 }
 
-// tellApart makes titles differ: kernels of one release have the beginnings of their
-// build ids, where these differ, and their processors, where those do.
+// tellApart makes titles differ: kernels of one release get the beginnings of their
+// build ids, if these differ, and their processors, if those differ.
 func (c *Check) tellApart() {
 	for _, what := range []func(*CheckImage) string{(*CheckImage).shortID, func(i *CheckImage) string { return i.CPU }} {
 		said := map[string]map[string]bool{}

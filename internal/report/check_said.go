@@ -12,8 +12,8 @@ type Definer interface {
 	Definitions(line definition.Line) ([]definition.Line, error)
 }
 
-// said is the answer for a probe in the words of the source: that of the first place which
-// does not take it, or of the first one.
+// said answers for a probe in the words of the source: with the first place that does not
+// take it, or else with the first place.
 func (k *checker) said(p *Probe) (c CheckCell) {
 	refuse := func(why string) CheckCell {
 		c = CheckCell{Found: FoundAbsent}

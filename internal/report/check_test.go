@@ -19,7 +19,7 @@ import (
 	"kprobelab/profile"
 )
 
-// checked asks the guest kernel about probes in text form.
+// checked returns the guest kernel's answers for probes in text form.
 func checked(t *testing.T, text string) []report.CheckRow {
 	t.Helper()
 	probes, err := report.ReadProbes(strings.NewReader(text))
@@ -31,7 +31,7 @@ func checked(t *testing.T, text string) []report.CheckRow {
 	return c.Probes
 }
 
-// Rule: a line is asked for in its own way, and says what the name is.
+// Rule: each form of a line has its own way, and the answer says what the name is.
 func TestCheckLines(t *testing.T) {
 	for line, want := range map[string]struct {
 		via                      report.Via
@@ -177,7 +177,7 @@ func TestCheckGroups(t *testing.T) {
 	}
 }
 
-// Rule: a pattern is the functions that the tracer knows, and attaches where one does.
+// Rule: a pattern matches the functions that the tracer knows, and attaches if one of them does.
 func TestCheckPatterns(t *testing.T) {
 	for line, want := range map[string]string{
 		"vfs_*": "ftrace", "vfs_*%return": "ftrace", "vfs_rea?": "ftrace", "nosuch_*": "ENOENT NO_MATCH", "vfs_[": "EINVAL BAD_LINE", "demo:*": "ENOENT NO_MATCH",
@@ -197,7 +197,7 @@ func TestCheckPatterns(t *testing.T) {
 	require.NotEmpty(t, some.Others)
 }
 
-// Rule: --via says by which interface a name is asked for; the interfaces differ.
+// Rule: --via chooses the interface for a name; the interfaces differ.
 func TestAskBy(t *testing.T) {
 	for via, want := range map[string]string{"module": "", "events": "NOTRACE", "bpf": "NOTRACE"} {
 		probes, err := report.ReadProbes(strings.NewReader("opt_yes\nnosuch|opt_yes\np:x gcd\n"))
@@ -212,9 +212,9 @@ func TestAskBy(t *testing.T) {
 	}
 }
 
-// Rule: to 5.1 the tracing files call a place inside an instruction EINVAL, and perf
-// takes names with a dot for none; to 4.19 an unknown symbol in an argument is 0;
-// to 5.3 a part of a function is refused for itself.
+// Rule: to 5.1 the tracing files give EINVAL for a place inside an instruction, and
+// perf finds no name with a dot; to 4.19 an unknown symbol in an argument is 0; to 5.3
+// a part of a function is refused by a rule of its own.
 func TestCheckOfOldReleases(t *testing.T) {
 	type want struct{ v419, v54 int }
 	for line, errnos := range map[string]want{

@@ -61,8 +61,8 @@ func (c *Check) total() string {
 
 func (c *Check) cells() int { return len(c.Images) * len(c.Probes) }
 
-// title is the image's release, or its file where it has none, and what tells it
-// apart from another one of that release.
+// title returns the image's release, or its file if it has none, and the words that
+// tell it apart from another one of that release.
 func (i *CheckImage) title() string {
 	if i.Release != "" {
 		return i.Release + i.apart
@@ -70,8 +70,8 @@ func (i *CheckImage) title() string {
 	return filepath.Base(i.Name)
 }
 
-// brief is a cell of the matrix: how the probe runs, or why it does not; and
-// what else would be refused there.
+// brief returns a cell of the matrix: how the probe runs, or why it does not; and the
+// other interfaces that would refuse it.
 func (c *CheckCell) brief(ret bool) string {
 	switch {
 	case c.accepted():

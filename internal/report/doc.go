@@ -1,6 +1,6 @@
-// Package report says what is known about an image, and what the kernel would
-// answer to probes at many points of it: as data first, then as text, TSV or
-// JSON; and as data alone, all about a probe at one address.
+// Package report describes an image, and answers whether its kernel would accept probes
+// at many points: as data first, then as text, TSV or JSON; and, as data alone, all
+// about a probe at one address.
 //
 // It must not know flags or terminals, and it decides nothing itself: every
 // value comes from kimage, and every answer from probepoint, slot and

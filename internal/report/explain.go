@@ -37,7 +37,7 @@ type Explanation struct {
 	SymbolSize uint64 `json:"symbol_size"`
 	// PlacedAt is the address that gets the probe; with IBT it is past the ENDBR.
 	PlacedAt Addr `json:"placed_at"`
-	// Instruction is the one at PlacedAt, where it is one.
+	// Instruction is the instruction at PlacedAt, nil if there is none.
 	Instruction *Instruction `json:"instruction"`
 	// Lacks is the instruction set extension that the processor would need to execute the
 	// instruction and lacks (#UD); "" if it executes it, or if there is no instruction.
@@ -80,16 +80,16 @@ type Explanation struct {
 
 	Slot   *CodeBlock `json:"slot"`
 	Detour *CodeBlock `json:"detour"`
-	// Nearest are the addresses of the function, nearest first, where a probe
-	// is optimized; empty where this one is.
+	// Nearest are the addresses of the function at which a probe is optimized, nearest
+	// first; empty if this probe is.
 	Nearest []NearPoint `json:"nearest"`
 	// Decoder is the Reader that was asked (decoder.Reader), and Overruled are
 	// the instructions of the function that the kernel's decoder reads
 	// differently from it.
 	Decoder   string      `json:"decoder"`
 	Overruled []Overruled `json:"overruled"`
-	// Notes say where the documentation and the code differ here, and where
-	// the kernel's decoder decides.
+	// Notes say where the documentation and the code differ here, and where the
+	// kernel's decoder decides.
 	Notes []string `json:"notes"`
 }
 
@@ -98,7 +98,7 @@ type Instruction struct {
 	Addr  Addr   `json:"address"`
 	Bytes Bytes  `json:"bytes"`
 	Text  string `json:"text"`
-	// Note says what it does in a detour buffer; "" elsewhere.
+	// Note says what it does in a detour buffer; "" outside of one.
 	Note string `json:"note,omitempty"`
 }
 
@@ -106,8 +106,8 @@ type Instruction struct {
 type ExplainReason struct {
 	// ID is the rule's stable name.
 	ID rule.ID `json:"id"`
-	// Stops: the kernel stops here and does not know of the reasons that follow.
-	// It is false of all where the probe is refused: the kernel comes to none.
+	// Stops: the kernel stops here and does not reach the reasons that follow. It is
+	// false for all reasons of a refused probe: the kernel reaches none.
 	Stops bool `json:"stops"`
 	Addr  Addr `json:"address"`
 	// Instruction is the instruction that breaks the rule; nil if the rule is about none.
@@ -117,7 +117,7 @@ type ExplainReason struct {
 	// Sentence says it in words; Source is the place of the rule.
 	Sentence string `json:"sentence"`
 	Source   string `json:"source"`
-	// Documented is false where the documentation would not refuse.
+	// Documented is false if the documentation would not refuse.
 	Documented bool `json:"documented"`
 }
 
@@ -135,8 +135,8 @@ type NearPoint struct {
 	Instruction string `json:"instruction"`
 }
 
-// Explain explains one point, SYM[+OFF] or ADDR[+OFF]. The error says what is
-// wrong with the text; a place that the kernel refuses is no error.
+// Explain explains one point, SYM[+OFF] or ADDR[+OFF]. The error describes a fault in
+// the text; a place that the kernel refuses is no error.
 func (s *Scan) Explain(point string) (*Explanation, error) {
 	r, err := s.parse(point)
 	if err != nil {
@@ -155,8 +155,8 @@ func (s *Scan) Explain(point string) (*Explanation, error) {
 	return x.e, nil
 }
 
-// ExplainBytes explains each of a function's bytes, at most so many, as Explain does
-// but for the picture, the buffers, other addresses and the notes.
+// ExplainBytes explains each of a function's bytes, at most so many, as Explain does,
+// without the picture, the buffers, other addresses and the notes.
 func (s *Scan) ExplainBytes(sym kimage.Symbol, most int) []*Explanation {
 	list := make([]*Explanation, min(sym.Size, uint64(most)))
 	scanner := s.scanner()
@@ -239,8 +239,8 @@ func (x *explainer) register(r probepoint.Request) {
 	}
 }
 
-// find notes the address and reads its function, once for all that is asked. It
-// returns the walk's step at the address, nil where it comes to none.
+// find notes the address and reads its function once, for all questions. It returns the
+// walk's step at the address, nil if the walk has none there.
 func (x *explainer) find(r probepoint.Request, at resolved) *kimage.Step {
 	if r.Symbol != "" && len(at.found) == 0 || at.asked == 0 {
 		return nil
@@ -259,8 +259,8 @@ func (x *explainer) find(r probepoint.Request, at resolved) *kimage.Step {
 	return nil
 }
 
-// instruction is the one at an address, as the processor would run it; nil
-// where nothing can be read.
+// instruction returns the instruction at an address, as the processor would run it; nil
+// if no bytes can be read.
 func (x *explainer) instruction(a x86.Addr) *Instruction {
 	var b [decoder.MaxInsnSize]byte
 	n := x.View.CodeAt(a, b[:])
@@ -274,7 +274,7 @@ func (x *explainer) instruction(a x86.Addr) *Instruction {
 	return x.newInstruction(a, b[:min(k.Length, n)])
 }
 
-// lacks asks the processor whether it executes the instruction.
+// lacks sets the extension that the processor would need to execute the instruction.
 func (x *explainer) lacks() {
 	var b [decoder.MaxInsnSize]byte
 	_, err := x.View.Processor().Decode(b[:x.View.CodeAt(x.at, b[:])])

@@ -57,7 +57,7 @@ func (w *explanationWriter) legend(p *drawing) {
 	}
 }
 
-// verdictOf says whether a jump is in the way.
+// verdictOf says whether a jump prevents the optimization.
 func verdictOf(j *RegionJump) string {
 	switch {
 	case j.Prohibited && j.Documented:
@@ -112,7 +112,7 @@ func (p *drawing) bar(a, b int, text string) string {
 	return strings.Repeat(" ", p.col(a)) + text
 }
 
-// upTo is a line that ends where the byte at an offset begins, and text past it.
+// upTo returns a line that ends at the byte at an offset, with text after it.
 func (p *drawing) upTo(end int, text string) string {
 	return strings.Repeat("-", max(0, p.col(end)-1)) + "] " + text
 }

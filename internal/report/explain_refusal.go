@@ -26,7 +26,7 @@ func (x *explainer) refusal(r probepoint.Request) {
 	}
 }
 
-// nearName is the symbol whose name was meant, "" for none.
+// nearName returns the existing symbol with the most similar name, "" if there is none.
 func (x *explainer) nearName(name string) string {
 	return spelling.Nearest(func(yield func(string) bool) {
 		for i := range x.Symbols {
@@ -37,7 +37,7 @@ func (x *explainer) nearName(name string) string {
 	}, name)
 }
 
-// noText says what is at an address where no text is.
+// noText describes an address that is not in text.
 func (x *explainer) noText(at x86.Addr) string {
 	if _, init := x.View.InInit(at); init || x.e.Symbol == "" {
 		return ""
@@ -45,8 +45,7 @@ func (x *explainer) noText(at x86.Addr) string {
 	return ": " + x.e.Symbol + " is data"
 }
 
-// listedAs says how the code came onto the blacklist. A clone is there when the
-// function that it was made of is.
+// listedAs says how the code came onto the blacklist. A clone is on it if the original function is.
 func (x *explainer) listedAs() string {
 	if x.BlacklistedAs == nil {
 		return ""

@@ -45,7 +45,7 @@ type RegionJump struct {
 	From   Addr   `json:"from"`
 	Offset uint64 `json:"offset"`
 	Text   string `json:"text"`
-	// To is the offset from the probe where it leads.
+	// To is the offset from the probe to which it leads.
 	To int `json:"to"`
 	// Prohibited: that is in the JTPR. Documented: also by the documentation.
 	Prohibited bool `json:"prohibited"`
@@ -123,7 +123,7 @@ func (x *explainer) buffers() {
 	x.e.Detour = x.block(d.Addr, d.Code(), detourNotes(&d, called, x.Profile))
 }
 
-// detourNotes say what begins where in a detour buffer.
+// detourNotes returns notes for offsets in a detour buffer at which a part begins.
 func detourNotes(d *optimizer.Detour, called string, c *profile.Config) map[int]string {
 	l := optimizer.LayoutOf(c)
 	notes := map[int]string{
@@ -158,7 +158,7 @@ func (x *explainer) block(start x86.Addr, code []byte, notes map[int]string) *Co
 	return b
 }
 
-// notes say where the documentation's limits and the code's differ here.
+// notes notes the differences between the documentation's limits and the code's here.
 func (x *explainer) notes() {
 	e := x.e
 	for _, r := range x.v.Reasons {
@@ -173,8 +173,8 @@ func (x *explainer) notes() {
 	}
 }
 
-// groupNote: kprobes.rst asks for instructions that can be executed out of line,
-// which these groups can; the code to 6.1 never boosts them.
+// groupNote: kprobes.rst requires instructions that can be executed out of line. These
+// groups can; but the code to 6.1 never boosts them.
 func (x *explainer) groupNote(i optimizer.Insn) {
 	k, err := decoder.DecodeKernel(i.Bytes(), &x.Profile.Decoder)
 	if err != nil || k.VexLen != 0 {

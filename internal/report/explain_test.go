@@ -190,8 +190,8 @@ func TestExplainJSONFields(t *testing.T) {
 	}
 }
 
-// TestExplainOracle: what is explained of a real kernel's points is what it
-// did, and the detour buffer has its length.
+// TestExplainOracle: the explanation of a real kernel's points agrees with the kernel's
+// behaviour, and the detour buffer has its length.
 func TestExplainOracle(t *testing.T) {
 	img := openKernel(t, "oracle", &kimage.Options{LiveText: oracle.File(t, "oracle", "live.elf.zst")})
 	s := NewScan(img)

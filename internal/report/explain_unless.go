@@ -7,7 +7,7 @@ import (
 
 // Unless is something other than the code that keeps a probe from being a jump.
 type Unless struct {
-	// Sentence says it, and Source where it stands.
+	// Sentence says it in words; Source is the place of the rule.
 	Sentence string `json:"sentence"`
 	Source   string `json:"source"`
 }

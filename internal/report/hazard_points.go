@@ -15,7 +15,7 @@ import (
 	"kprobelab/x86"
 )
 
-// HazardPoint is a point of a kernel with what goes wrong there.
+// HazardPoint is a point of a kernel with its hazard.
 type HazardPoint struct {
 	Addr   Addr          `json:"address"`
 	Symbol string        `json:"symbol"`
@@ -23,9 +23,9 @@ type HazardPoint struct {
 	Hazard hazard.ID     `json:"hazard"`
 	Effect hazard.Effect `json:"effect"`
 	Says   string        `json:"says"`
-	// Lands is the wrong address that control comes to, where the hazard is one.
+	// Lands is the wrong address at which the CPU continues, if the hazard has one.
 	Lands Addr `json:"lands"`
-	// Reproducer shows it on a running kernel; nil where the probe is refused.
+	// Reproducer shows it on a running kernel; nil if the probe is refused.
 	Reproducer *Reproducer `json:"reproducer"`
 }
 
@@ -81,7 +81,7 @@ func HazardPoints(img *kimage.Image, progress func(done, total int64)) ([]Hazard
 	return list, err
 }
 
-// hazardPoints appends those of a function.
+// hazardPoints appends the points of a function.
 func (s *scanner) hazardPoints(list []HazardPoint, sym kimage.Symbol) []HazardPoint {
 	for step := range s.walk(sym) {
 		if step.IsPadding() || step.Err != nil {
@@ -125,7 +125,7 @@ func (s *scanner) refusedHazards(at x86.Addr) (list []hazard.Finding) {
 // call is a direct call or jump from a function to another.
 type call struct{ from, to x86.Addr }
 
-// calls appends those of a function, which is kept from the walk before.
+// calls appends the calls of a function, which is kept from the walk before.
 func (s *scanner) calls(list []call, sym kimage.Symbol) []call {
 	for step := range s.walk(sym) {
 		if k := step.Reading.Kind; k != decoder.KindCall && k != decoder.KindJump {

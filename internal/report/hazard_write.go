@@ -18,7 +18,7 @@ type HazardRow struct {
 	// known has it.
 	Kernels  string `json:"kernels"`
 	Mainline bool   `json:"mainline"`
-	// Here says whether the image's kernel has it; nil where there is no image.
+	// Here says whether the image's kernel has it; nil if there is no image.
 	Here *bool `json:"here,omitempty"`
 }
 
@@ -97,9 +97,9 @@ func eachJSON[T any](out io.Writer, list []T) error {
 	return w.Flush()
 }
 
-// WriteHazards writes the points for people, by function, with what makes each
-// happen; and at the end how many there are of each kind, and what the kernel has
-// that belongs to no point.
+// WriteHazards writes the points as text, by function, each with the commands that make
+// the hazard happen; and at the end the number of each kind, and the kernel's hazards
+// that belong to no point.
 func WriteHazards(out io.Writer, list []HazardPoint, c *profile.Config) error {
 	w := bufio.NewWriter(out)
 	totals := newTotals()

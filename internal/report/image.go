@@ -51,7 +51,7 @@ type Fact struct {
 	Value    string `json:"value"`
 	Evidence string `json:"evidence"`
 	// From is the kind of evidence: measured, configuration, symbol, code, release, or asked for;
-	// "" for what no evidence decides.
+	// "" if no evidence decides.
 	From kimage.Source `json:"from,omitempty"`
 	// Against is the evidence that says otherwise and was not followed.
 	Against []Against `json:"against,omitempty"`
@@ -140,7 +140,7 @@ var kindNames = map[kimage.Kind]string{
 	kimage.KindKernel: "kernel", kimage.KindObject: "object", kimage.KindProgram: "program",
 }
 
-// siteNames are the kernel's names of the tables that patch sites come from.
+// siteNames are the kernel's names of the tables of patch sites.
 var siteNames = [kimage.NumSiteKinds]string{
 	kimage.SiteFtrace:      "ftrace sites",
 	kimage.SiteJumpLabel:   "jump labels",
@@ -234,7 +234,7 @@ func (r *Image) writeBehaviour(w io.Writer) {
 	}
 }
 
-// short is a value that fits a column; the JSON form has all of it.
+// short shortens a value to fit a column; the JSON form has all of it.
 func short(value string) string {
 	switch {
 	case value == "":

@@ -21,7 +21,7 @@ type Kernel interface {
 	// Column describes the kernel, without any answers.
 	Column() CheckImage
 	Profile() *profile.Config
-	// Symbols are the kernel's by ascending address, then the modules'.
+	// Symbols returns the kernel's symbols by ascending address, then the modules'.
 	Symbols() []kimage.Symbol
 	// Modules are the names of the loaded modules.
 	Modules() []string
@@ -38,7 +38,7 @@ type Kernel interface {
 	Verdict(p *probepoint.Point) (runs string, err error)
 	// Hazards returns the hazards of an accepted probe at a point that Resolve has found.
 	Hazards(p *probepoint.Point) []hazard.Finding
-	// Tracepoints are the kernel's and its loaded modules', by system and name.
+	// Tracepoints returns the tracepoints of the kernel and its loaded modules, by system and name.
 	Tracepoints() []kimage.Tracepoint
 	// FuncID is a function's number in BTF, by which BPF programs attach to it.
 	FuncID(name string) (id int, ok bool)
@@ -63,9 +63,9 @@ type Kernel interface {
 type ImageKernel struct {
 	*kimage.Image
 	scan *scanner
-	// Callers, where it is not nil, lists for each function that was inlined the functions that have its code.
+	// Callers, if not nil, lists for each inlined function the functions that contain its code.
 	Callers func() (map[string][]string, error)
-	// Define, where it is not nil, turns a probe in the words of the source into definitions.
+	// Define, if not nil, turns a probe in the words of the source into definitions.
 	Define func(line definition.Line) ([]definition.Line, error)
 }
 
@@ -198,8 +198,8 @@ func EachVerdict(img *kimage.Image, progress func(done, total int64), emit func(
 	})
 }
 
-// insideInsn is the verdict where no instruction starts, one for all: a kernel has
-// ten million of them.
+// insideInsn is the one verdict for all places at which no instruction starts: a kernel
+// has ten million of them.
 var insideInsn = Verdict{Err: probepoint.Refuse(rule.NotBoundary, 0, "")}
 
 // eachVerdict is the verdict at every address of a function.

@@ -13,10 +13,9 @@ import (
 	"kprobelab/kprobes/probepoint"
 )
 
-// TestReadersAgreeOnKernels: at every boundary of three kernels, the answer is
-// the same by x86asm with its overrides and by the tables; with the kernel's
-// decoder over them, and alone. KPROBELAB_SOAK=1 asks about all functions, a
-// plain run about every sixteenth.
+// TestReadersAgreeOnKernels: at every boundary of three kernels, the answer is the same
+// by x86asm with its overrides and by the tables; with the kernel's decoder over them,
+// and alone. KPROBELAB_SOAK=1 tests all functions, a plain run every sixteenth.
 func TestReadersAgreeOnKernels(t *testing.T) {
 	stride := 16
 	switch {

@@ -13,7 +13,7 @@ import (
 type ruleRow struct {
 	ID rule.ID   `json:"id"`
 	Of rule.Kind `json:"of"`
-	// Errno is the kernel's error number by name, "" where there is none.
+	// Errno is the kernel's error number by name, "" if there is none.
 	Errno  string `json:"errno"`
 	Rule   string `json:"rule"`
 	Source string `json:"source"`

@@ -18,9 +18,9 @@ import (
 	"kprobelab/x86"
 )
 
-// Scan asks of many points what register_kprobe answers there, and whether the
-// probe is jump-optimized. A point is an address or a symbol; the probe has no
-// post_handler. Scan is safe for concurrent use while nobody changes its fields.
+// Scan computes register_kprobe's answer at many points, and whether the probe is
+// jump-optimized. A point is an address or a symbol; the probe has no post_handler.
+// Scan is safe for concurrent use as long as its fields do not change.
 type Scan struct {
 	// Image is the name that explanations give it, and CPU the processor that
 	// boot made the text for, "" where not known. Standing is how far the profile
@@ -45,7 +45,7 @@ type Scan struct {
 	Slots bool
 	// Detail adds the reason in words to the rows.
 	Detail bool
-	// Own, when not nil, asks the image's own functions about an address, in the place
+	// Own, when not nil, lets the image's own functions answer for an address, in place
 	// of the rules; ftrace says that the probe would run from the function tracer.
 	Own func(at x86.Addr, ftrace bool) Own
 	// Bare compares functions with the answers of an uncorrected x86asm: the rows are
@@ -94,16 +94,14 @@ type ScanRow struct {
 	Emulated bool `json:"emulated"`
 	// Optimized: a jump to a detour buffer would replace the int3.
 	Optimized bool `json:"optimized"`
-	// Reason is the id of the first rule that refused the probe or, where it is
-	// accepted, its optimization; "" for none. For a name with several
-	// addresses, of which register_kprobe takes the first, they follow
-	// after a semicolon.
+	// Reason is the id of the first rule that refused the probe or, if it is accepted,
+	// its optimization; "" if no rule did. If the name has several addresses, of which
+	// register_kprobe takes the first, they follow after a semicolon.
 	Reason string `json:"reason"`
-	// Hazard lists what the kernel accepts and what then does harm (hazard.ID), with
-	// commas; "" for nothing.
+	// Hazard lists the hazards of an accepted probe that do harm (hazard.ID), with
+	// commas; "" if there are none.
 	Hazard string `json:"hazard"`
-	// Detail is the reason in words, and what else is to be said; a column
-	// with Scan.Detail only.
+	// Detail is the reason in words, and further notes; a column with Scan.Detail only.
 	Detail string `json:"detail"`
 
 	// SlotAddr and Slot are the slot's address and the bytes to be written
@@ -112,8 +110,8 @@ type ScanRow struct {
 	Slot     Bytes `json:"slot"`
 
 	// Decided names the columns that the image's own functions decided, with a comma
-	// between them and "!" after those of which the rules say otherwise; a column with
-	// Scan.Own only.
+	// between them and "!" after columns for which the rules give another value; a
+	// column with Scan.Own only.
 	Decided string `json:"own"`
 
 	// How tells accepted rows apart in the totals, and Rule is the reason alone.
@@ -206,7 +204,7 @@ func (s *Scan) scanner() *scanner {
 // kept. Symbols before a stretch of padding can be megabytes.
 const maxKept = 64 << 10
 
-// walk reads a function's instructions, once for all that is asked about it.
+// walk reads a function's instructions once, for all questions about it.
 func (s *scanner) walk(sym kimage.Symbol) iter.Seq[*kimage.Step] {
 	switch {
 	case len(s.steps) > 0 && s.kept == sym:
@@ -227,8 +225,8 @@ func (s *scanner) keep(sym kimage.Symbol) {
 	s.opt.Walked(sym, s.steps)
 }
 
-// function calls emit with a row for every instruction of the function. The row
-// of an int3 is empty but for its mark, unless int3s are listed.
+// function calls emit with a row for every instruction of the function. The row of an
+// int3 has only its mark, unless int3s are listed.
 func (s *scanner) function(sym kimage.Symbol, emit func(*ScanRow)) {
 	var row ScanRow // one for all: emit copies what it keeps
 	for step := range s.walk(sym) {

@@ -43,7 +43,7 @@ const (
 	CauseNone = "none"
 )
 
-// bareScanner asks of each function what an uncorrected x86asm makes of it.
+// bareScanner compares each function with an uncorrected x86asm's reading.
 type bareScanner struct {
 	*scanner
 	bare *scanner
@@ -56,8 +56,8 @@ func (s *scanner) bareScanner() bareScanner {
 	return bareScanner{s, b}
 }
 
-// function calls emit for every point of the function. The row has a
-// BareVerdict where the two answers differ.
+// function calls emit for every point of the function. The row has a BareVerdict if the
+// two answers differ.
 func (s bareScanner) function(sym kimage.Symbol, emit func(*ScanRow)) {
 	s.keep(sym)
 	s.bare.keep(sym)
@@ -86,8 +86,8 @@ func (s bareScanner) function(sym kimage.Symbol, emit func(*ScanRow)) {
 	}
 }
 
-// bareRow is x86asm's answer for the point of a step, with its own step where
-// it has come there; at is how far it was looked for.
+// bareRow returns x86asm's answer for the point of a step, with its own step if its
+// walk has one at that address; at is the index up to which its steps were searched.
 func (s bareScanner) bareRow(step *kimage.Step, at *int) ScanRow {
 	for *at < len(s.bare.steps) && s.bare.steps[*at].Addr < step.Addr {
 		*at++

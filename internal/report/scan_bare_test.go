@@ -15,9 +15,9 @@ import (
 	"kprobelab/profile"
 )
 
-// TestBare: a function whose second instruction x86asm does not know is wrong
-// from its start to its end; the row names that instruction and what puts it
-// right. A vzeroupper is the kernel's affair.
+// TestBare: a function whose second instruction x86asm does not know is wrong from its
+// start to its end; the row names that instruction and the correction. A vzeroupper
+// differs by the kernel's decoder.
 func TestBare(t *testing.T) {
 	for name, k := range map[string]struct {
 		code          string

@@ -27,12 +27,12 @@ type ScanChange struct {
 	// Change is its kind, one of the constants.
 	Change string `json:"change"`
 	Symbol string `json:"symbol"`
-	// Renamed is the function's name in the new kernel, where the compiler has given it another
-	// suffix; "" elsewhere.
+	// Renamed is the function's name in the new kernel, if the compiler has given it another
+	// suffix; else "".
 	Renamed string `json:"renamed,omitempty"`
 	// Nth counts functions of one name, from 0, by their order.
 	Nth int `json:"nth,omitempty"`
-	// Offset is the point's, where the answer has changed.
+	// Offset is the point's offset, if the answer has changed.
 	Offset *uint64 `json:"offset,omitempty"`
 	// Old and New are the answers of a point, OldPoints and NewPoints what a
 	// function comes to.
@@ -57,7 +57,7 @@ type ScanChanges struct {
 	// functions that have another suffix in the new kernel.
 	Functions map[string]int
 	Renames   int
-	// Points counts the old and the new scan's points by what became of them.
+	// Points counts the old and the new scan's points by their fate.
 	Points [numFates]struct{ Old, New int }
 }
 
@@ -79,9 +79,8 @@ var fateNames = [numFates]string{
 	fateOneOnly: "in functions of this kernel only",
 }
 
-// CompareScans says what changed from one scan to another. Functions are matched by name, several
-// of one name in their order, and then by name without the compiler's suffixes; points by their
-// offset.
+// CompareScans lists the changes from one scan to another. Functions are matched by name, several of
+// one name in their order, and then by name without the compiler's suffixes; points by their offset.
 func CompareScans(before, after *ScanFile) *ScanChanges {
 	c := &ScanChanges{Old: before, New: after}
 	renamed := joined(before, after)
@@ -118,7 +117,7 @@ func CompareScans(before, after *ScanFile) *ScanChanges {
 	return c
 }
 
-// function counts a function by what became of it.
+// function counts a function by its fate.
 func (c *ScanChanges) function(changes []ScanChange, renamed bool) {
 	if c.Functions == nil {
 		c.Functions = map[string]int{}

@@ -74,11 +74,11 @@ func (a ScanAnswer) String() string {
 	return s
 }
 
-// ErrScanFile: a file is not what a scan writes as JSON lines.
+// ErrScanFile: a file is no JSON lines of a scan.
 var ErrScanFile = errors.New("not what scan --json writes")
 
-// ReadScan reads what a scan wrote as JSON lines, plain or gzip. An error
-// names the line; ErrScanFile where it is none of a scan's.
+// ReadScan reads a scan's JSON lines, plain or gzip. An error names the line; it is
+// ErrScanFile if the line is no scan's.
 func ReadScan(name string, r io.Reader) (*ScanFile, error) {
 	l := newScanReader(name)
 	f := l.f

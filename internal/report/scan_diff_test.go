@@ -175,7 +175,7 @@ func TestRenamesAreJoined(t *testing.T) {
 	}
 }
 
-// TestScanWholeIsItsJSON: an image compares as what scan --json writes of it.
+// TestScanWholeIsItsJSON: an image compares as the output of scan --json for it.
 func TestScanWholeIsItsJSON(t *testing.T) {
 	img, err := kimage.FromBytes("guest", kprobelab.GuestELF(), nil)
 	require.NoError(t, err)

@@ -11,8 +11,8 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// IsScan tells what scan --json has written, plain or gzip, from an image: it begins with a brace.
-// Standard input is none of an image.
+// IsScan tells an output of scan --json, plain or gzip, from an image: it begins with a brace.
+// Standard input is no image.
 func IsScan(name string) (bool, error) {
 	if name == "-" {
 		return true, nil

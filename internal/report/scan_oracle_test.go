@@ -15,11 +15,11 @@ import (
 	"kprobelab/kimage"
 )
 
-// TestScanOracle scans the measured points of three real kernels as the scan
-// command does with --points --tsv, and compares every row with what the
-// kernel answered, to the slot's bytes. Over the text that is made of the image
-// alone the answers are the same; a few slots are not, where 6.12 has patched
-// in what only a boot knows (the security modules' calls, a table's address).
+// TestScanOracle scans the measured points of three real kernels as the scan command
+// does with --points --tsv, and compares every row with the kernel's answer, to the
+// slot's bytes. Over text that is made of the image alone the answers are the same. A
+// few slots differ, because 6.12 patches in values that only a boot knows (the security
+// modules' calls, a table's address).
 func TestScanOracle(t *testing.T) {
 	for kernel := range oracle.Kernels {
 		t.Run(kernel, func(t *testing.T) {
@@ -39,7 +39,7 @@ func openKernel(t testing.TB, kernel string, o *kimage.Options) *kimage.Image {
 	return img
 }
 
-// compareScan compares the first n of what measured gives.
+// compareScan compares the first n measured points.
 func compareScan(t *testing.T, kernel string, img *kimage.Image, n int) {
 	f, err := os.Open(oracle.File(t, kernel, "points.tsv.gz"))
 	require.NoError(t, err)

@@ -17,12 +17,12 @@ type Own struct {
 	Rule      rule.ID
 	Boostable bool
 	Optimized bool
-	// Which of them the image decided.
+	// The image decided these fields.
 	ErrnoDecided, BoostableDecided, OptimizedDecided bool
 }
 
-// Columns that an image can decide, and OwnDiffers, which marks one where the rules
-// say otherwise.
+// Columns that an image can decide, and OwnDiffers, which marks a column for which the
+// rules give another value.
 const (
 	ownErrno     = "errno"
 	ownBoostable = "boostable"
@@ -30,12 +30,12 @@ const (
 	ownDiffers   = "!"
 )
 
-// OwnTotals counts the rows that the image decided, by column, and those where
-// the rules say otherwise.
+// OwnTotals counts the rows that the image decided, by column, and the rows for which
+// the rules give another value.
 type OwnTotals map[string]int
 
-// imageDecides are the rules of registration that the image is asked about. Others stay
-// as they are: how a place is found, and tables that boot fills.
+// imageDecides are the rules of registration that the image decides. The other rules
+// stay: about the place of a probe, and about tables that boot fills.
 var imageDecides = map[rule.ID]bool{
 	rule.None: true, rule.NotText: true, rule.Blacklisted: true, rule.JumpLabel: true, rule.StaticCall: true, rule.BugTable: true,
 	rule.NotBoundary: true,
@@ -101,7 +101,8 @@ func (t OwnTotals) count(row *ScanRow) {
 	}
 }
 
-// WriteOwn writes what the image decided, and what the rules did: rest, a line each.
+// WriteOwn writes the counts of the image's decisions, and the decisions of the rules:
+// rest, a line each.
 func (t *ScanTotals) WriteOwn(w io.Writer, rest []string) error {
 	_, err := fmt.Fprintf(w, "decided by the image's own functions: the errno of %d points, boosting of %d, optimization of %d; the rules say otherwise %d times\n"+
 		"decided by the rules:\n  %s\n",

@@ -69,7 +69,7 @@ func eachLine(r io.Reader, f func(line []byte) error) error {
 // pointList is a list that is being read.
 type pointList struct {
 	points []ScanPoint
-	// slot is the number of the column slot_addr, 0 for none.
+	// slot is the number of the column slot_addr, 0 if there is none.
 	slot int
 	// addresses says that the first column has addresses, for it has a header that says so.
 	addresses bool
@@ -94,7 +94,7 @@ func isHeader(first string) bool {
 	return first == "addr" || first == "address"
 }
 
-// slotAddr is the line's slot address, 0 where the column is empty.
+// slotAddr returns the line's slot address, 0 if the column is empty.
 func (l *pointList) slotAddr(line string) x86.Addr {
 	if l.slot == 0 {
 		return 0

@@ -13,7 +13,7 @@ import (
 // functionSame: nothing of the function changed.
 const functionSame = "same"
 
-// functionFates are the words for what became of functions, in the order in which they are said.
+// functionFates are the words for the fates of functions, in the order of the summary.
 var functionFates = []struct{ kind, words string }{
 	{functionSame, "the same in every answer"},
 	{ChangeAnswer, "with another answer somewhere"},
@@ -26,9 +26,9 @@ var functionFates = []struct{ kind, words string }{
 // mostKinds is the largest number of kinds of changed answers in the summary.
 const mostKinds = 20
 
-// WriteText writes a summary: what became of points, whose columns add up to the two scans, and of
-// functions, and which answers became which, those of most points first. With all, a line for each
-// change follows.
+// WriteText writes a summary: the fates of points, in columns that add up to the two scans; the
+// fates of functions; and the changes from one answer to another, the most frequent first. With
+// all, a line for each change follows.
 func (c *ScanChanges) WriteText(w io.Writer, all bool) error {
 	b := bufio.NewWriter(w)
 	width := len(strconv.Itoa(max(c.Old.Rows, c.New.Rows, 100000)))
@@ -86,7 +86,7 @@ func (c *ScanChanges) writeKinds(w io.Writer, width int) {
 	}
 }
 
-// scannedRow is a row of a scan, as comparing asks for it.
+// scannedRow is a row of a scan, with the fields that are compared.
 type scannedRow struct {
 	addr   uint64
 	symbol string
@@ -94,7 +94,7 @@ type scannedRow struct {
 }
 
 // ScanWhole scans all functions of an image. It returns the answers in the form in which ReadScan
-// returns those of a file.
+// returns a file's.
 func ScanWhole(s *Scan) (*ScanFile, error) {
 	functions, err := s.Functions()
 	if err != nil {

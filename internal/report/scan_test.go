@@ -411,8 +411,8 @@ func FuzzScanLine(f *testing.F) {
 	})
 }
 
-// BenchmarkScan is the cost of an instruction when whole functions are asked
-// for, its share of the decoding included.
+// BenchmarkScan is the cost of an instruction in a scan of whole functions, its share
+// of the decoding included.
 func BenchmarkScan(b *testing.B) {
 	s := NewScan(guest(b))
 	functions, err := s.Functions()

@@ -29,7 +29,7 @@ type column struct {
 	text   func(*ScanRow) string
 	number func(*ScanRow) int64
 	flag   func(*ScanRow) bool
-	// when says whether the scan has the column; nil is always.
+	// when says whether the scan has the column; nil means always.
 	when func(*Scan) bool
 }
 

@@ -23,8 +23,7 @@ type Uprobe struct {
 	// Inside is the address and the text of an instruction, if the place is in its middle. It is ""
 	// if an instruction begins at the place, or if this is not known.
 	Inside string `json:"inside,omitempty"`
-	// Errno is the name of the error, "" where the probe is accepted; the rest is then
-	// set.
+	// Errno is the name of the error, "" if the probe is accepted; then the other fields are set.
 	Errno string `json:"errno,omitempty"`
 	Why   string `json:"why,omitempty"`
 	// How is "stepped", "emulated as a branch" or "emulated as a push".
@@ -32,7 +31,7 @@ type Uprobe struct {
 	Means string `json:"means,omitempty"`
 	// Copy is the code in the XOL area, for instructions that are stepped.
 	Copy Bytes `json:"copy,omitempty"`
-	// After says what is put right after a step.
+	// After lists the corrections after a step.
 	After []string `json:"after,omitempty"`
 	// Optimizable: the nop can become a call of the uprobe's trampoline.
 	Optimizable bool `json:"optimizable"`
@@ -69,7 +68,7 @@ var uprobeAfter = []struct {
 }
 
 // ExplainUprobe explains one point, SYM[+OFF] or ADDR[+OFF], of a program's code. The error
-// says what is wrong with the text or the place.
+// describes a fault in the text or the place.
 func (s *Scan) ExplainUprobe(point string) (*Uprobe, error) {
 	r, err := s.parse(point)
 	if err != nil {
@@ -104,7 +103,7 @@ func (s *Scan) ExplainUprobe(point string) (*Uprobe, error) {
 	return u, nil
 }
 
-// inside says where the instruction begins that an address is in the middle of, "" for nowhere.
+// inside describes the instruction that an address is in the middle of, "" if it is in none.
 func (s *Scan) inside(at x86.Addr) string {
 	start, size := at, uint64(0)
 	sym, ok := s.View.SymbolAt(at)

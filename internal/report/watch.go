@@ -25,7 +25,7 @@ type Watch struct {
 	Reasons []WatchReason `json:"reasons"`
 	// Registers are the registers that would watch it, of the four that there are.
 	Registers []WatchRegister `json:"registers"`
-	// More: they tell of accesses that were not asked for, too.
+	// More: they report accesses that were not asked for, too.
 	More bool `json:"more"`
 	// Before: the debug exception comes before the instruction that is executed, After: after the
 	// one that makes the access.

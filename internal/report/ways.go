@@ -25,7 +25,7 @@ func (w *Ways) Traced(yield func(*kimage.Symbol) bool) { w.k.traced()(yield) }
 // Traces reports whether the kernel has a function tracer, and so that file.
 func (w *Ways) Traces() bool { return w.k.Traces() }
 
-// Perf is the answer to an event of perf's kprobe unit at a place, SYMBOL or
+// Perf returns the answer to an event of perf's kprobe unit at a place, SYMBOL or
 // MODULE:SYMBOL with an offset; ret asks for a return probe.
 func (w *Ways) Perf(place string, ret bool) error { return w.k.by(place, ret, ViaPerf) }
 
@@ -56,8 +56,8 @@ func (k *checker) by(place string, ret bool, via Via) error {
 	return k.events(&p, r, direct, via)
 }
 
-// Multi is the answer to a link of a BPF program to traced functions, of which one is
-// asked about.
+// Multi returns the answer to a link of a BPF program to traced functions, for one of
+// the functions.
 func (w *Ways) Multi(function string) error {
 	if c := w.k.multi(&Probe{place: function, Via: ViaMulti, kind: "kprobe.multi"}); !c.accepted() {
 		return c.refusal()

@@ -12,7 +12,8 @@ import (
 	"kprobelab/kimage"
 )
 
-// What booted kernels of Debian answered: to perf's event, then to kprobe_events, and to BPF's trampoline.
+// Answers of booted kernels of Debian: to perf's event, then to kprobe_events, and to BPF's
+// trampoline.
 func TestWaysOfBootedKernels(t *testing.T) {
 	dumps := os.Getenv("KPROBELAB_DUMPS")
 	if dumps == "" {
