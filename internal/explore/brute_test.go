@@ -8,9 +8,9 @@ import (
 	"kprobelab/profile"
 )
 
-// brute is every state that any schedule reaches, by trying all of them, one after
-// the other: no bound, no order that stands for another, nothing remembered but
-// the states. It shares the machine with the search and nothing else.
+// brute returns every state that any schedule reaches. It tries all schedules, one
+// after the other: it has no bound, takes no order for another one, and remembers
+// nothing but the states. It shares only the machine with the search.
 func brute(t *testing.T, p *Program, c *profile.Config) (states, ends map[uint64]bool, runs int) {
 	states, ends = map[uint64]bool{}, map[uint64]bool{}
 	byTrail := map[uint64]uint64{}

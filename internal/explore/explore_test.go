@@ -136,7 +136,7 @@ func TestEditsOfTheProtocol(t *testing.T) {
 		"optimize-hit delayed 2 sync":     "everybody has seen the probe's own int3",
 		"optimize-hit delayed 5 first":    "a CPU that still sees the int3 goes through the detour",
 
-		// The int3 is the probe's own: OPTIMIZED is set, and kprobes lead through the detour.
+		// The int3 is the probe's own: OPTIMIZED is set, and kprobes go through the detour.
 		"unoptimize-hit without 0 announce": "kprobes know the int3",
 		"unoptimize-hit swapped 0 announce": "kprobes know the int3",
 		"unoptimize-hit delayed 0 announce": "kprobes know the int3, and then the landing is right",

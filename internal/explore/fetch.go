@@ -130,8 +130,8 @@ func (w *world) combine(at x86.Addr, b []byte, values [][]byte, i int, fn func([
 	b[i] = was
 }
 
-// instruction is the bytes of the instruction that a CPU makes of what it sees:
-// one that was whole there at some time, or the first five bytes.
+// instruction returns the bytes of the instruction that a CPU decodes from the fetched
+// bytes: an instruction that was whole there at some time, or the first five bytes.
 func (w *world) instruction(at x86.Addr, b []byte) []byte {
 	for _, in := range w.wholes(at) {
 		if len(in) <= len(b) && string(b[:len(in)]) == in {

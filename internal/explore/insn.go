@@ -92,8 +92,7 @@ func nothing(*task, []byte) bool { return true }
 // length.
 const prefixes = "\x2e\x3e\x26\x36"
 
-// decode finds the instruction at the start of c, and its whole length; nil for
-// none that is known.
+// decode finds the instruction at the start of c, and its whole length; nil if it is unknown.
 func decode(c []byte) (*insn, int) {
 	skip := 0
 	for skip < len(c) && skip < 4 && strings.IndexByte(prefixes, c[skip]) >= 0 {
@@ -148,7 +147,7 @@ func (t *task) store(at, v uint64) bool {
 	return true
 }
 
-// compare sets the flags that conditions ask for, as cmp does.
+// compare sets the flags that conditions test, as cmp does.
 func (t *task) compare(a, b uint64) {
 	d := a - b
 	t.regs.Flags &^= x86.FlagZF | x86.FlagSF | x86.FlagOF | x86.FlagCF

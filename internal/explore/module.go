@@ -8,7 +8,7 @@ import (
 	"kprobelab/x86"
 )
 
-// moduleOf is the module of a function, "" for none.
+// moduleOf returns the module of a function, "" if it is in none.
 func (s *Scenario) moduleOf(function string) string {
 	for _, m := range s.Modules {
 		if slices.Contains(m.Funcs, function) {
@@ -40,7 +40,7 @@ func (w *world) ModuleText(name string) (t kimage.ModuleText, ok bool) {
 	return t, ok
 }
 
-// moduleAt is the module whose text has an address, "" for none.
+// moduleAt returns the module whose text contains an address, "" if there is none.
 func (w *world) moduleAt(a x86.Addr) string {
 	if s, ok := w.SymbolAt(a); ok {
 		return s.Module
@@ -48,7 +48,7 @@ func (w *world) moduleAt(a x86.Addr) string {
 	return ""
 }
 
-// busy: the module is called, or somebody has a reference to it.
+// busy: a CPU is in a call of the module, or the module has references.
 func (r *run) busy(module string) bool {
 	for _, t := range r.tasks {
 		if t.calling && t.inModule == module {
@@ -133,7 +133,7 @@ func (t *task) registerWaiting(module string) {
 	r.touch(varEpoch, true)
 }
 
-// expected is the error of a site whose text is not what whoever patches it expects.
+// expected is the error of a site that does not have the text that the patching code expects.
 func (s *site) expected(w *world, on bool) error {
 	want := s.nop
 	if !on {

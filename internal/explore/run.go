@@ -11,8 +11,8 @@ import (
 	"kprobelab/x86"
 )
 
-// What steps read and write, for the order that they have to keep. Numbers after
-// the base are a CPU's.
+// Variables that steps read and write, for the order that the steps have to keep.
+// Numbers after the base are a CPU's.
 const (
 	varMutex    = iota // kprobe_mutex and text_mutex, which are one here
 	varTable           // the hash table
@@ -70,7 +70,7 @@ type task struct {
 	// waitsUnlocked: in the middle of an action it has let the mutex go.
 	waitsUnlocked bool
 	done          bool
-	// inModule is the module that it has called, "" for none.
+	// inModule is the module that it has called, "" if none.
 	inModule string
 	// exited: the task has ended inside a call.
 	exited bool
@@ -131,7 +131,7 @@ type run struct {
 	verdict Verdict
 	reason  string
 	steps   int
-	// clock is the virtual time in nanoseconds: nothing but the worker's timer asks for it.
+	// clock is the virtual time in nanoseconds: only the worker's timer reads it.
 	clock uint64
 	// last is the task that was switched to last.
 	last *task
@@ -384,7 +384,7 @@ func (t *task) isTop() bool {
 	return true
 }
 
-// top is the innermost task of a CPU, nil for none.
+// top returns the innermost task of a CPU, nil if there is none.
 func (w *world) top(cpu int) *task {
 	var top *task
 	for _, o := range w.tasks {
@@ -476,9 +476,9 @@ func (r *run) emit() {
 	}
 }
 
-// order is the hash of a step from what it has to follow: the task's last step,
-// and the last steps that wrote what it touches, or read what it writes. Runs
-// that order the same steps alike where that matters have the same hashes.
+// order hashes a step together with the steps that must come before it: the task's last
+// step, and the last steps that wrote a variable that it touches, or read a variable that
+// it writes. Runs that differ only in the order of independent steps have the same hashes.
 func (r *run) order(own, what uint64) uint64 {
 	slices.SortFunc(r.touched, func(a, b touch) int { return a.v - b.v })
 	h := mix(own, what)
@@ -521,7 +521,7 @@ func (r *run) close() {
 	}
 }
 
-// over reports whether the run has ended, with a verdict where it ended badly.
+// over reports whether the run has ended; it sets the verdict of a bad end.
 func (r *run) over(left int) bool {
 	switch {
 	case r.verdict != "":

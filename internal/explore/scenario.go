@@ -22,7 +22,7 @@ type Scenario struct {
 	Modules     []ModuleDef
 	Setup       []Action
 	Columns     []Column
-	// Expect is the verdict by profile; "" is that of the others.
+	// Expect is the verdict by profile; "" stands for all other profiles.
 	Expect map[string]string
 	// Exists and Forbidden are conditions on the ends of runs.
 	Exists, Forbidden []Cond
@@ -112,12 +112,12 @@ func (c Cond) String() string {
 	return strings.Join(list, " and ")
 }
 
-// What a scenario may have at most.
+// Limits of a scenario.
 const (
 	MaxFile = bounded.ScenarioFile
 )
 
-// verbs are the actions, and what each names.
+// verbs are the actions, with the kind of name that each takes.
 var verbs = map[string]string{
 	"call": "function", "register": "probe", "unregister": "probe", "enable": "probe", "disable": "probe",
 	"settle": "", "optimization-on": "", "optimization-off": "", "arm-all": "", "disarm-all": "",
@@ -167,8 +167,8 @@ func Parse(text string) (*Scenario, error) {
 	return s, s.check()
 }
 
-// lineWords begin the lines of a scenario that are no rows of the table. No action has one of
-// these names, so that the table ends with the first of them, too.
+// lineWords are the first words of a scenario's lines outside the table. No action has one of
+// these names, so that the first of them also ends the table.
 var lineWords = []string{"scenario", "about", "text", "probe", "site", "module", "setup", "expect", "exists", "forbidden"}
 
 func begins(line string) bool {
@@ -516,7 +516,7 @@ func (s *Scenario) checkColumns(names map[string]string) error {
 	return nil
 }
 
-// What a run counts, of a probe and of a CPU.
+// The names of a run's counters, of a probe and of a CPU.
 var (
 	probeValues = []string{"hits", "missed", "returns", "optimized"}
 	cpuValues   = []string{"traps", "detours", "pokes"}

@@ -27,7 +27,7 @@ func (l Line) String() string {
 	return fmt.Sprintf("%-28s # %d %s: %s", l.Decision, l.Step, l.Lane, l.What)
 }
 
-// decision names a choice: who goes on, and what it sees where that is one.
+// decision names a choice: the task that continues, and the bytes that it sees if they are a choice.
 func (c choice) decision() string {
 	switch {
 	case c.task == nil:
@@ -65,8 +65,7 @@ func (r *run) describe(t *task, c choice) {
 	r.line.What = what
 }
 
-// Schedule is a run as a file: the scenario, the kernel, and who goes on at each
-// step.
+// Schedule is a run as a file: the scenario, the kernel, and the choice at each step.
 type Schedule struct {
 	Scenario, Profile string
 	Bugs              []string

@@ -263,7 +263,7 @@ func (s *search) affordable(used int) (list []int) {
 	return list
 }
 
-// next moves the stack to the next schedule; false where there is none.
+// next moves the stack to the next schedule; false if there is none.
 func (s *search) next() bool {
 	for len(s.stack) > 0 {
 		top := &s.stack[len(s.stack)-1]
@@ -275,8 +275,8 @@ func (s *search) next() bool {
 	return false
 }
 
-// Replay runs a schedule, and gives it back with its steps and its verdict. It
-// fails where the schedule does not fit the scenario.
+// Replay runs a schedule, and returns it with its steps and its verdict. It fails if
+// the schedule does not fit the scenario.
 func (p *Program) Replay(c *profile.Config, decisions []string) (*Schedule, error) {
 	s, used, err := p.follow(c, decisions, true)
 	if err == nil && used < len(decisions) {
@@ -363,8 +363,8 @@ func (p *Program) shrink(c *profile.Config, picks []string, v Verdict) (*Schedul
 	return best, nil
 }
 
-// without is the run in which who ran before step i goes on instead for as long as the
-// schedule had another; nil where that does not end so.
+// without returns the run in which the task that ran before step i continues for as
+// long as the schedule had another task; nil if that run ends with another verdict.
 func (p *Program) without(c *profile.Config, list []string, i int, v Verdict) *Schedule {
 	j := i
 	for j < len(list) && list[j] == list[i] {

@@ -61,9 +61,9 @@ func (r *run) id(kp *kprobes.Kprobe) uint64 {
 	return 0
 }
 
-// remember brings the hashes up to date after a task's step. What a task keeps
-// in variables of Go, inside a handler or an action, follows from what it has
-// seen since that began.
+// remember updates the hashes after a task's step. The values that a task keeps in
+// variables of Go, inside a handler or an action, follow from the shared state that it
+// has read since the beginning of the handler or action.
 func (r *run) remember(t *task, kind string) {
 	shared, changes, hits := r.shared()
 	if t != nil {
@@ -119,8 +119,8 @@ func (t *task) hashOwn() uint64 {
 	return h
 }
 
-// steady is for which probes nothing has changed since the call under way began,
-// and which of them were on then.
+// steady has two bits for each probe: nothing has changed it since the call under way
+// began, and it was on then.
 func (t *task) steady() uint64 {
 	bits := uint64(0)
 	if !t.calling {

@@ -69,8 +69,8 @@ func cut(s string, n int) string {
 	return string(r[:n-1]) + "…"
 }
 
-// svgText is a text in a picture. A name of an image may have anything in it: what XML takes for its own, and what no XML
-// may have.
+// svgText escapes a text for a picture. A name of an image may contain anything: characters with a
+// meaning in XML, and characters that XML forbids.
 func svgText(s string) string {
 	var b strings.Builder
 	_ = xml.EscapeText(&b, []byte(printable.Name(s))) // to memory

@@ -43,8 +43,8 @@ func (t *task) locked(do func()) {
 	}
 }
 
-// lock takes kprobe_mutex, and then text_mutex. Both are one lock here, unless
-// somebody takes them the other way round.
+// lock takes kprobe_mutex, and then text_mutex. Both are one lock here, unless another
+// task takes them in the opposite order.
 func (t *task) lock() {
 	r := t.w.run
 	r.stop(pending{kind: "lock", ready: func() bool { return r.holder == nil }, writes: []int{varMutex}})
@@ -346,8 +346,8 @@ func (r *run) alive(p *kprobes.Kprobe, what string) {
 	}
 }
 
-// gracePeriod waits until each CPU that may hold what was removed has let go of
-// it. With PREEMPTION that is one inside a handler, else one inside a call.
+// gracePeriod waits for each CPU that may still hold a removed object. With PREEMPTION
+// that is a CPU inside a handler, else a CPU inside a call.
 func (r *run) gracePeriod() {
 	w := r.w
 	var reads []int

@@ -28,11 +28,11 @@ const (
 	Double Verdict = "double"
 	// UseAfterFree: a slot, a buffer or a probe was used after it was freed.
 	UseAfterFree Verdict = "use-after-free"
-	// Deadlock: nobody can go on.
+	// Deadlock: no task can continue.
 	Deadlock Verdict = "deadlock"
 	// Livelock: the run does not end.
 	Livelock Verdict = "livelock"
-	// Text: the text is not what it was, after all probes are unregistered.
+	// Text: the text is not the original, after all probes are unregistered.
 	Text Verdict = "text"
 	// Bug: the subsystem reports a BUG.
 	Bug Verdict = "bug"
@@ -53,7 +53,8 @@ func Verdicts() []Verdict {
 	}
 }
 
-// judge compares a call that has ended with what it should have been.
+// judge checks a call that has ended: its result against the one without probes, and the runs of
+// the handlers against the passes of their probes.
 func (r *run) judge(t *task, name string) {
 	if want, ok := r.w.reference(name, uint64(t.n+1)); ok && t.regs.AX != want {
 		r.fail(WrongResult, "%s: %s(%d) = %d, not %d", t.name, name, t.regs.DI, t.regs.AX, want)

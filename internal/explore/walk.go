@@ -8,11 +8,11 @@ import (
 	"kprobelab/profile"
 )
 
-// Walk makes runs by chance, with priorities (PCT, Burckhardt and others 2010):
-// each task has a random one, who can go on and has the highest goes on, and at
-// depth-1 random steps the one that runs gets the lowest. A bug that takes depth
-// such places is met with a probability that is known. A fetch that may be stale
-// is, one time in three. The first bad end is made smaller.
+// Walk makes runs by chance, with priorities (PCT, Burckhardt and others 2010): each
+// task has a random priority, of the tasks that can continue the one with the highest
+// does, and at depth-1 random steps the running task gets the lowest. A bug that needs
+// depth such steps is found with a known probability. A fetch that may be stale is
+// stale one time in three. The first bad end is made smaller.
 func (p *Program) Walk(ctx context.Context, o Options, walks int, seed uint64) (*Result, error) {
 	s := &search{p: p.p, o: &o, visited: map[spot]int{}, states: map[uint64]struct{}{}, ends: map[uint64]struct{}{}, held: make([]bool, len(p.p.s.Exists))}
 	length := 100
@@ -113,8 +113,8 @@ func (p *Program) Sample(c *profile.Config, seed uint64) (*Schedule, error) {
 	return p.Replay(c, picks)
 }
 
-// Code is the program's functions as they are laid out, and their names with the
-// offset of each.
+// Code returns the program's functions as they are laid out, and the offset of each
+// function by its name.
 func (p *Program) Code() ([]byte, map[string]int) {
 	at := map[string]int{}
 	for _, s := range p.p.symbols {

@@ -218,7 +218,7 @@ func newWorld(p *program, c *profile.Config, r *run) (*world, error) {
 	return w, w.k.InitOptprobes()
 }
 
-// mem is memory, nil where there is none.
+// mem returns memory, nil if there is none at the address.
 func (w *world) mem(a x86.Addr, n int) []byte {
 	for _, r := range [...]struct {
 		base x86.Addr
@@ -268,7 +268,7 @@ func (w *world) WriteMem(a x86.Addr, b []byte) error {
 	return nil
 }
 
-// PokeText is for text that nobody executes yet: slots and detour buffers.
+// PokeText writes text that no CPU executes yet: slots and detour buffers.
 func (w *world) PokeText(a x86.Addr, b []byte) error {
 	m := w.mem(a, len(b))
 	if m == nil || !w.isText(a) {
@@ -465,8 +465,7 @@ func (w *world) frame(at x86.Addr) (*x86.PtRegs, []byte) {
 	return r, b
 }
 
-// putChanged writes the registers that are not what they were: the others may have been
-// changed in memory.
+// putChanged writes the registers that have changed: the others may have been changed in memory.
 func putChanged(was, r *x86.PtRegs, b []byte) {
 	old := words(was)
 	for i, p := range words(r) {

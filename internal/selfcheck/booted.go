@@ -132,7 +132,7 @@ var (
 	madeEmulated = ofProbe(func(s *asker) string { return word(s.placement.Slot.Emulation.Kind != slot.EmulateNone) })
 )
 
-// madeCopy is the slot's content where the kernel has put it.
+// madeCopy returns the slot's content at the address that the kernel chose.
 func madeCopy(s *asker, a x86.Addr) (string, string, bool) {
 	if s.register(a) != nil || s.point.Ftrace {
 		return "", "", false

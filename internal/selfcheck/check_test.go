@@ -48,8 +48,8 @@ func TestImagesAgreeWithTheRules(t *testing.T) {
 	}
 }
 
-// TestStandInsArePassedOver: code in the place of which there is a stand-in has no
-// answer, however often it is asked, and what comes after it has one.
+// TestStandInsArePassedOver: code that a stand-in replaces has no answer, however often
+// the question comes, and the code after it has one.
 func TestStandInsArePassedOver(t *testing.T) {
 	img, err := kimage.Open(oracle.Image(t, "oracle"), nil)
 	require.NoError(t, err)
@@ -102,8 +102,8 @@ func TestWrongRulesShow(t *testing.T) {
 	require.Contains(t, text.String(), "can_boost: the image says yes, the rules no by NOT_BOOSTABLE; ")
 }
 
-// TestFunctionsThatDoNotAnswer: they are asked a few times and no more, and what the
-// others answer counts.
+// TestFunctionsThatDoNotAnswer: they are called a few times and no more, and the other
+// functions' answers count.
 func TestFunctionsThatDoNotAnswer(t *testing.T) {
 	for name, code := range map[string]string{
 		"does_not_return":       "eb fe",

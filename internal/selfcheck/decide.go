@@ -86,7 +86,7 @@ func (d *Decider) Close() {
 	}
 }
 
-// At asks about one address. ftrace says that the probe would run from the function
+// At decides one address. ftrace says that the probe would run from the function
 // tracer, so that it has no copy.
 func (d *Decider) At(a x86.Addr, ftrace bool) (o report.Own) {
 	k := <-d.machines
@@ -124,8 +124,8 @@ func (d *Decider) At(a x86.Addr, ftrace bool) (o report.Own) {
 	return o
 }
 
-// ask asks one function; ok is false where there is no answer. One that does not answer
-// too often is asked no more.
+// ask calls one function of the image; ok is false if there is no answer. A function
+// that fails too often is not called again.
 func ask[T any](d *Decider, function string, question func() (T, error)) (answer T, ok bool) {
 	d.mu.Lock()
 	given := d.silent[function] >= tries

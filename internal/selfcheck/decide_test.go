@@ -32,7 +32,7 @@ func scanOwn(t *testing.T, img *kimage.Image, own bool, pattern string) (string,
 	return out.String(), totals
 }
 
-// Rule: where the rules are right, the image decides nothing else.
+// Rule: if the rules are right, the image decides the same.
 func TestImageDecidesAsTheRules(t *testing.T) {
 	for kernel := range oracle.Kernels {
 		t.Run(kernel, func(t *testing.T) {
@@ -46,8 +46,8 @@ func TestImageDecidesAsTheRules(t *testing.T) {
 	}
 }
 
-// Rule: with the rules of another release the image's answers stay what they are,
-// and what the rules say otherwise is marked.
+// Rule: with the rules of another release the image's answers stay the same, and rows
+// for which the rules give another value are marked.
 func TestImageDecidesAgainstWrongRules(t *testing.T) {
 	wrong, ok := profile.Named("6.1")
 	require.True(t, ok)

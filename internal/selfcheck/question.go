@@ -16,12 +16,12 @@ import (
 
 // question is one that the rules and a function of the image both answer.
 type question struct {
-	// function is the image's; about says what it decides.
+	// function is the image's function; about is the question that it decides.
 	function, about string
-	// rules is the answer of the rules, and the rule that gave it; ok is false
-	// where it is no question at this point.
+	// rules returns the answer of the rules, and the rule that gave it; ok is false if
+	// the question does not apply at this point.
 	rules func(*asker, x86.Addr) (answer, rule string, ok bool)
-	// own is the image's answer.
+	// own returns the image's answer.
 	own func(*own.Kernel, []byte, x86.Addr) (string, error)
 }
 
@@ -56,7 +56,7 @@ func yesNo(ask func(*own.Kernel, x86.Addr) (bool, error)) func(*own.Kernel, []by
 	}
 }
 
-// adjusted is asked of functions' entries only: everywhere else the address stays.
+// adjusted applies to functions' entries only: everywhere else the address stays.
 func adjusted(s *asker, a x86.Addr) (string, string, bool) {
 	sym, ok := s.img.SymbolAt(a)
 	if !ok || sym.Addr != a {
@@ -111,7 +111,7 @@ func ownException(k *own.Kernel, _ []byte, a x86.Addr) (string, error) {
 	return word(v != 0), err
 }
 
-// decoded is the instruction's length, "bad" where the decoder reports an error.
+// decoded returns the instruction's length, "bad" if the decoder reports an error.
 func decoded(s *asker, _ x86.Addr) (string, string, bool) {
 	i, err := decoder.DecodeKernel(s.code, &s.profile.Decoder)
 	if err != nil {
@@ -195,7 +195,7 @@ func ownPrepared(k *own.Kernel, _ []byte, a x86.Addr) (string, error) {
 	return errno.Errno(-v).Name(), err
 }
 
-// optimized is the verdict, but for the reservations that boot makes.
+// optimized returns the verdict, without the reservations that boot makes.
 func optimized(s *asker, a x86.Addr) (string, string, bool) {
 	if s.boundary(a) != nil {
 		return "", "", false
@@ -213,7 +213,7 @@ func ownOptimized(k *own.Kernel, _ []byte, a x86.Addr) (string, error) {
 	return word(v == 0), err
 }
 
-// reason is the rule's name where it holds.
+// reason returns the rule's name if it holds.
 func reason(holds bool, id rule.ID) string {
 	if holds {
 		return id.String()

@@ -127,7 +127,7 @@ func (r *Result) Unanswered() (names []string) {
 	return names
 }
 
-// Mute lists those of them that the image has, and that were asked.
+// Mute lists the functions without an answer that the image has and that were called.
 func (r *Result) Mute() (names []string) {
 	for i := range r.Questions {
 		if t := &r.Questions[i]; t.Asked == 0 && t.Silent > 0 {
@@ -166,7 +166,7 @@ func (r *Result) WriteText(w io.Writer) error {
 	return b.Flush()
 }
 
-// Summary says in one line what came of it, and which functions gave no answer.
+// Summary says the outcome in one line, and names the functions that gave no answer.
 func (r *Result) Summary() string {
 	names := r.Unanswered()
 	text := fmt.Sprintf("%d of %d answers differ; ", r.Differ(), r.Asked())
@@ -190,7 +190,7 @@ func (t *Answers) writeDifferences(w io.Writer) {
 	}
 }
 
-// writeLeft says what was not answered.
+// writeLeft writes the unanswered questions.
 func (r *Result) writeLeft(w io.Writer) {
 	if r.Booted && !slices.ContainsFunc(r.Questions, func(t Answers) bool { return t.NotThere || t.Silent > 0 }) {
 		return
