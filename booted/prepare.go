@@ -21,6 +21,14 @@ var mounts = []struct{ kind, at, data string }{
 	{"mqueue", "/dev/mqueue", ""},
 }
 
+// utc is the time zone file of UTC (tzfile(5), version 2). Without a file, programs look for one whenever they print a
+// time, and a tool that prints files which are opened has itself to print without end.
+var utc = func() []byte {
+	zone := append([]byte("TZif2"), make([]byte, 15+16)...)
+	zone = append(zone, "\x00\x00\x00\x01\x00\x00\x00\x04"+"\x00\x00\x00\x00\x00\x00"+"UTC\x00"...)
+	return append(append(append([]byte(nil), zone...), zone...), "\nUTC0\n"...)
+}()
+
 // usual are the files that tools look for. Those of a guest's own stay.
 var usual = []hostfiles.File{
 	{Path: "/root", Mode: fs.ModeDir | 0o700},
@@ -30,6 +38,7 @@ var usual = []hostfiles.File{
 	{Path: "/etc/group", Mode: 0o644, Data: []byte("root:x:0:\nnogroup:x:65534:\n")},
 	{Path: "/etc/hosts", Mode: 0o644, Data: []byte("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost\n127.0.1.1\tkprobelab\n")},
 	{Path: "/etc/nsswitch.conf", Mode: 0o644, Data: []byte("passwd: files\ngroup: files\nhosts: files\n")},
+	{Path: "/etc/localtime", Mode: 0o644, Data: utc},
 	{Path: "/dev/fd", Mode: fs.ModeSymlink, Link: "/proc/self/fd"},
 	{Path: "/dev/stdin", Mode: fs.ModeSymlink, Link: "/proc/self/fd/0"},
 	{Path: "/dev/stdout", Mode: fs.ModeSymlink, Link: "/proc/self/fd/1"},

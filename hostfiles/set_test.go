@@ -62,6 +62,8 @@ func TestLibraries(t *testing.T) {
 		"text_is_passed_over":            {files: map[string]any{"opt/p": tiny{needed: []string{"libx.so"}, runpath: "/opt/a:/opt/b"}, "opt/a/libx.so": "INPUT(x)", "opt/b/libx.so": tiny{}}, want: []string{"/opt/b/libx.so"}},
 		"loaded_by_its_soname":           {files: map[string]any{"opt/p": tiny{needed: []string{"/opt/libx-1.so", "libx.so"}}, "opt/libx-1.so": tiny{soname: "libx.so"}}, want: []string{"/opt/libx-1.so"}},
 		"libraries_that_need_each_other": {files: map[string]any{"opt/p": tiny{needed: []string{"libx.so"}, rpath: "/opt"}, "opt/libx.so": tiny{needed: []string{"liby.so"}}, "opt/liby.so": tiny{needed: []string{"libx.so"}}}, want: []string{"/opt/libx.so", "/opt/liby.so"}},
+		"packages_without_the_links": {files: map[string]any{"opt/p": tiny{interpreter: "/lib32/ld.so", needed: []string{"/sbin/x.so"}}, "usr/lib32/ld.so": tiny{}, "usr/sbin/x.so": tiny{}},
+			want: []string{"/lib32/ld.so->/usr/lib32/ld.so", "/usr/lib32/ld.so", "/sbin/x.so->/usr/sbin/x.so", "/usr/sbin/x.so"}},
 		"musl": {files: map[string]any{"opt/p": tiny{interpreter: "/lib/ld-musl-x86_64.so.1", needed: []string{"libc.musl-x86_64.so.1", "libz.so.1"}},
 			"usr/lib/ld-musl-x86_64.so.1": tiny{}, "usr/lib/libz.so.1": tiny{}}, want: []string{"/lib/ld-musl-x86_64.so.1->/usr/lib/ld-musl-x86_64.so.1", "/lib/libz.so.1->/usr/lib/libz.so.1", "/usr/lib/ld-musl-x86_64.so.1", "/usr/lib/libz.so.1"}},
 		"interpreter_gone":      {files: map[string]any{"opt/p": tiny{interpreter: "/lib/ld.so"}}, missing: "/opt/p needs /lib/ld.so, which is not there"},

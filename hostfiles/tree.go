@@ -15,6 +15,10 @@ import (
 // tree is a file system as its programs see it: a folder of the host is its root.
 type tree string
 
+// merged are the folders that are links into /usr on most systems. A tree of unpacked packages lacks the links, for a
+// package of its own has them.
+var merged = map[string]bool{"bin": true, "sbin": true, "lib": true, "lib32": true, "lib64": true}
+
 // host is the file of the host at a path without links.
 func (t tree) host(p string) string { return filepath.Join(string(t), filepath.FromSlash(p)) }
 
@@ -36,6 +40,12 @@ func (t tree) real(p string) (string, error) {
 			return "", &fs.PathError{Op: "open", Path: p, Err: syscall.ENAMETOOLONG}
 		}
 		info, err := os.Lstat(t.host(next))
+		if err != nil && done == "/" && merged[name] && t != "/" {
+			if merge, err := os.Stat(t.host("/usr/" + name)); err == nil && merge.IsDir() {
+				done = "/usr/" + name
+				continue
+			}
+		}
 		if err != nil {
 			return "", err
 		}
