@@ -29,6 +29,9 @@ type Session struct {
 	// For is how much virtual time the program gets before SIGINT, from its start, or from when it is ready if there
 	// is a Ready; 0: without end.
 	For time.Duration
+
+	// supervisor: the program is the supervisor's file, and Args are what follows its name.
+	supervisor bool
 }
 
 // Exit is the end of a program.

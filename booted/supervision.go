@@ -67,6 +67,12 @@ func (v *supervision) run() error {
 	if err := v.k.write(fd, supervisorELF); err != nil {
 		return err
 	}
+	if v.s.supervisor {
+		args := append([]string{fmt.Sprintf("/proc/1/fd/%d", fd)}, v.s.Args...)
+		if v.jobs[0], err = supervisor.Job(args, nil, "/"); err != nil {
+			return err
+		}
+	}
 	defer v.input.close()
 	v.input.start(v.s)
 	command := mailbox.Command{Kind: mailbox.Exec, Args: []string{fmt.Sprintf("/proc/self/fd/%d", fd)}, Dir: "/"}

@@ -17,6 +17,15 @@ const (
 	// GuestDepth bounds how deep folders that are taken out of a booted guest lie in each other.
 	// Test: TestFilesThatAreNotTakenOut
 	GuestDepth = 64
+	// GuestProbes bounds the kprobes that are read of a booted kernel's table.
+	// Test: TestTablesOfProbesWithoutEnd
+	GuestProbes = 1 << 16
+	// GuestText bounds a booted kernel's text that is compared, in bytes.
+	// Test: TestTablesOfProbesWithoutEnd
+	GuestText = 256 << 20
+	// ChangedPlaces bounds the places of text that are named as changed by a module.
+	// Test: TestTablesOfProbesWithoutEnd
+	ChangedPlaces = 64
 	// Libraries bounds the libraries of a program.
 	// Test: TestProgramsThatNeedMuch
 	Libraries = 4096

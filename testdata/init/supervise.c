@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Starts programs on a booted kernel and keeps the host informed of them (supervise.h). */
+/*
+ * Starts programs on a booted kernel and keeps the host informed of them (supervise.h). With arguments it loads or
+ * unloads a module instead.
+ */
 #include "mailbox.h"
 #include "supervise.h"
 #include "sys.h"
@@ -263,13 +266,32 @@ static void own(char *at, u64 size)
 		*p = 0;
 }
 
+/*
+ * module loads or unloads a module, as a process of its own: load FILE PARAMETERS, unload NAME. The exit code is the errno.
+ */
+static void module(char **args)
+{
+	long r;
+
+	if (args[1][0] == 'l') {
+		int fd = SYS(open, args[2], O_RDONLY | O_CLOEXEC);
+
+		r = fd < 0 ? fd : SYS(finit_module, fd, args[3], 0);
+	} else {
+		r = SYS(delete_module, args[2], O_NONBLOCK);
+	}
+	for (;;)
+		SYS(exit_group, -r);
+}
+
 void start(long *stack)
 {
 	struct { int priority; } first = { 1 };
 	u64 child = 1UL << (SIGCHLD - 1), blocked = child | 1UL << (SIGPIPE - 1);
 	int fd;
 
-	(void)stack;
+	if (stack[0] > 2)
+		module((char **)(stack + 1));
 	SYS(prctl, PR_SET_NAME, "kprobelab");
 	/* Output is handed over before the program that wrote it goes on, as init does it. */
 	SYS(sched_setscheduler, 0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first);

@@ -1,0 +1,269 @@
+package booted
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"kprobelab/errno"
+	"kprobelab/hostfiles"
+	"kprobelab/internal/bounded"
+	"kprobelab/x86"
+)
+
+// Module is a kernel module that the booted kernel has loaded by finit_module(2), made by a process of its own.
+type Module struct {
+	// Name is the kernel's name of it.
+	Name string
+	// Probes are the kprobes and kretprobes that were registered while it was loaded.
+	Probes []ModuleProbe
+
+	k      *Kernel
+	before map[x86.Addr]bool
+	text   []byte
+	log    since
+}
+
+// ModuleProbe is a kprobe that a module has registered, or the one of a kretprobe.
+type ModuleProbe struct {
+	// Place is the probed instruction, as symbol+offset.
+	Place string
+	// Missed is how many hits the kernel counted as missed.
+	Missed uint64
+
+	at x86.Addr
+}
+
+// ModuleError is a module that the kernel did not load or unload. It unwraps to the errno.
+type ModuleError struct {
+	// Name is the module's. Unloading tells which of both it was.
+	Name      string
+	Unloading bool
+	errno.Errno
+	// Log is what the kernel logged meanwhile.
+	Log []string
+}
+
+// Error is one sentence.
+func (e *ModuleError) Error() string {
+	verb := "load"
+	if e.Unloading {
+		verb = "unload"
+	}
+	return fmt.Sprintf("the kernel does not %s the module %s: %v", verb, e.Name, e.Errno)
+}
+
+// Unwrap is the errno.
+func (e *ModuleError) Unwrap() error { return e.Errno }
+
+// Judgement says what a module has left when it was unloaded.
+type Judgement struct {
+	// Left are the probes that are still registered: their next hit runs code that is gone.
+	Left []ModuleProbe
+	// Changed are places of the kernel's text that differ from before, as symbol+offset.
+	Changed []string
+	// Log is what the kernel logged from the loading on, Trouble the part of it from the first warning, bug or oops on.
+	Log, Trouble []string
+}
+
+// Clean reports whether the module has left nothing, and the kernel logged no trouble.
+func (j *Judgement) Clean() bool { return len(j.Left)+len(j.Changed)+len(j.Trouble) == 0 }
+
+// moduleName is the kernel's name of a module's file.
+func moduleName(file string) string {
+	name := path.Base(file)
+	if i := strings.Index(name, ".ko"); i > 0 {
+		name = name[:i]
+	}
+	return strings.ReplaceAll(name, "-", "_")
+}
+
+// moduleFolder is where modules get in the guest.
+const moduleFolder = "/lib/modules/kprobelab/"
+
+// Load loads a module from the content of its .ko file, with its parameters. The error is a *ModuleError if the kernel
+// refuses it, a *PanicError if the kernel panicked.
+func (k *Kernel) Load(ctx context.Context, name string, code []byte, parameters string) (*Module, error) {
+	m := &Module{Name: moduleName(name), k: k}
+	if _, err := k.toInit(); err != nil {
+		return nil, err
+	}
+	file := moduleFolder + m.Name + ".ko"
+	if err := k.Put([]hostfiles.File{{Path: file, Mode: 0o644, Data: code}}); err != nil {
+		return nil, err
+	}
+	m.log, m.text = k.logged(), k.textNow()
+	m.before = map[x86.Addr]bool{}
+	for _, p := range k.probes() {
+		m.before[p.at] = true
+	}
+	if err := m.ask(ctx, false, "load", file, parameters); err != nil {
+		return nil, err
+	}
+	m.Look()
+	return m, nil
+}
+
+// Look finds the probes that the module has registered by now.
+func (m *Module) Look() {
+	now := m.new()
+	for _, p := range m.Probes {
+		if !slices.ContainsFunc(now, func(n ModuleProbe) bool { return n.at == p.at }) {
+			now = append(now, p) // unregistered meanwhile
+		}
+	}
+	m.Probes = now
+}
+
+// new are the probes that were not there before the module.
+func (m *Module) new() (list []ModuleProbe) {
+	for _, p := range m.k.probes() {
+		if !m.before[p.at] {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// Unload unloads the module, and says what it has left. The judgement comes with an error, too, as far as it is known.
+func (m *Module) Unload(ctx context.Context) (*Judgement, error) {
+	m.Look()
+	err := m.ask(ctx, true, "unload", m.Name)
+	return m.Judge(), err
+}
+
+// Judge says what the module has left by now.
+func (m *Module) Judge() *Judgement {
+	j := &Judgement{Log: m.log.lines(), Trouble: m.log.trouble(), Changed: m.changed()}
+	for _, left := range m.new() {
+		for _, p := range m.Probes {
+			if p.at == left.at && left.Place == "" {
+				left.Place = p.Place // its memory is gone
+			}
+		}
+		j.Left = append(j.Left, left)
+	}
+	return j
+}
+
+// ask runs the supervisor's program that makes the system call.
+func (m *Module) ask(ctx context.Context, unloading bool, args ...string) error {
+	log := m.k.logged()
+	r, err := m.k.Run(ctx, &Session{Program: Program{Args: args}, supervisor: true})
+	if err == nil && r.Code != 0 {
+		err = &ModuleError{m.Name, unloading, errno.Errno(r.Code), log.lines()}
+		if r.Signal != 0 {
+			err = fmt.Errorf("the process that asked the kernel for the module %s was killed by signal %d: the kernel failed in it", m.Name, r.Signal)
+		}
+	}
+	return err
+}
+
+// Places of the kernel's table of kprobes (kernel/kprobes.c).
+const (
+	probeTable = "kprobe_table"
+	tableSize  = 64
+)
+
+// probes are the kprobes that the kernel has registered, read from its table: no code of the kernel runs for that.
+func (k *Kernel) probes() []ModuleProbe {
+	table := k.image.Lookup(probeTable)
+	kprobe, ok := k.image.Types().Struct("kprobe")
+	if len(table) != 1 || !ok {
+		return nil
+	}
+	t := probes{pointer: k.pointer}
+	for name, to := range map[string]*x86.Addr{"hlist": &t.hlist, "addr": &t.addr, "nmissed": &t.missed, "list": &t.siblings} {
+		m, ok := kprobe.Member(name)
+		if !ok {
+			return nil
+		}
+		*to = x86.Addr(m.Offset / 8)
+	}
+	t.read(table[0].Addr)
+	for i := range t.list {
+		if to := k.pointer(t.list[i].at + t.addr); to != 0 {
+			t.list[i].Place = k.machine.Symbolize(to)
+		}
+	}
+	return t.list
+}
+
+// probes reads the table: offsets of struct kprobe, and what was found.
+type probes struct {
+	pointer                       func(x86.Addr) x86.Addr
+	hlist, addr, missed, siblings x86.Addr
+	list                          []ModuleProbe
+}
+
+// read walks the lists of the table. Damaged ones may have no end.
+func (t *probes) read(table x86.Addr) {
+	for n := range x86.Addr(tableSize) {
+		for node := t.pointer(table + 8*n); node != 0 && t.room(); node = t.pointer(node) {
+			at := node - t.hlist
+			head := at + t.siblings
+			next := t.pointer(head)
+			if next == head || next == 0 {
+				t.add(at)
+				continue
+			}
+			// An aggregate: its own place, and a probe for each in its list.
+			for ; next != head && next != 0 && t.room(); next = t.pointer(next) {
+				t.add(next - t.siblings)
+			}
+		}
+	}
+}
+
+func (t *probes) room() bool { return len(t.list) < bounded.GuestProbes }
+
+func (t *probes) add(at x86.Addr) {
+	t.list = append(t.list, ModuleProbe{at: at, Missed: uint64(t.pointer(at + t.missed))})
+}
+
+// textNow is the kernel's text as the guest has it, nil if it cannot be read.
+func (k *Kernel) textNow() []byte {
+	r, ok := k.text()
+	if !ok {
+		return nil
+	}
+	b := make([]byte, r.Len())
+	if k.machine.GuestText(r.Start, b) != nil {
+		return nil
+	}
+	return b
+}
+
+func (k *Kernel) text() (r x86.Range, ok bool) {
+	start, end := k.image.Lookup("_stext"), k.image.Lookup("_etext")
+	if len(start) != 1 || len(end) != 1 || end[0].Addr-start[0].Addr > bounded.GuestText {
+		return r, false
+	}
+	return x86.Range{Start: start[0].Addr, End: end[0].Addr}, true
+}
+
+// changed are the places of text that differ from before, each instruction once.
+func (m *Module) changed() (list []string) {
+	now := m.k.textNow()
+	r, _ := m.k.text()
+	if now == nil || len(now) != len(m.text) {
+		return nil
+	}
+	const page, near = 4096, 8
+	for at := 0; at < len(now) && len(list) < bounded.ChangedPlaces; at += page {
+		end := min(at+page, len(now))
+		if bytes.Equal(now[at:end], m.text[at:end]) {
+			continue
+		}
+		for i := at; i < end && len(list) < bounded.ChangedPlaces; i++ {
+			if now[i] != m.text[i] {
+				list = append(list, m.k.machine.Symbolize(r.Start.Add(int64(i))))
+				i += near
+			}
+		}
+	}
+	return list
+}
