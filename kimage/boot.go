@@ -94,6 +94,7 @@ func (p *bootPatcher) patch(o tableOwner) {
 	if !p.early {
 		p.paravirt(o)
 	}
+	p.cfi(o)
 	p.retpolines(o)
 	p.returns(o)
 	list, _ := o.alternatives()
@@ -197,17 +198,27 @@ var (
 
 // seals replaces the ENDBRs that nothing needs (X86_KERNEL_IBT).
 func (p *bootPatcher) seals(o tableOwner) {
-	nop := sealedNop4
-	if p.img.profile.Resolve.NoplPoison {
-		nop = sealedNopl4
-	}
 	at, data := o.table(sealedEntries)
 	for off := 0; off+4 <= len(data); off += 4 {
 		addr := rel32(at.Add(int64(off)), data[off:])
-		if text := p.img.bytes(addr, 4); bytes.Equal(text, endbr64) {
-			copy(text, nop)
-		}
+		p.poison(addr)
+		p.sealCFI(addr)
 	}
+}
+
+// poison replaces the ENDBR at addr, if there is one.
+func (p *bootPatcher) poison(addr x86.Addr) {
+	if text := p.img.bytes(addr, 4); bytes.Equal(text, endbr64) {
+		copy(text, p.endbrPoison())
+	}
+}
+
+// endbrPoison is what replaces an ENDBR.
+func (p *bootPatcher) endbrPoison() []byte {
+	if p.img.profile.Resolve.NoplPoison {
+		return sealedNopl4
+	}
+	return sealedNop4
 }
 
 // oneProcessor is the kernel's flag of a machine with one processor and no place for a

@@ -26,6 +26,14 @@ type patchForms struct {
 	// callsAgain: static calls are written again once the return thunk is chosen (6.7 and later),
 	// so that a tail call of nothing goes to it.
 	callsAgain bool
+	// rewritesCFI: the kernel is built for FineIBT, which it has where the processor has IBT.
+	rewritesCFI bool
+	fineIBT     *fineIBT
+	// cfiNotTaken: the jump over the ud2 of a check of an indirect call becomes one that is not taken.
+	cfiNotTaken bool
+	// sealsCFI: with an ENDBR that nothing needs goes the function's hash (6.5 and later), and only
+	// where a hash stands (6.15 and later).
+	sealsCFI, sealsPreamblesOnly bool
 }
 
 // The facts that tell the forms.
@@ -38,6 +46,7 @@ const (
 	factReturnThunk  = "text: return thunk"
 	factZero         = "text: static call of zero"
 	factTailCalls    = "text: tail calls of nothing"
+	factCFI          = "text: checks of indirect calls"
 )
 
 // The values of these facts.
@@ -52,6 +61,9 @@ const (
 	filledByPrefixes = "calls filled by prefixes, jumps by int3"
 	tailCallsReturn  = "plain returns"
 	tailCallsByThunk = "by the return thunk"
+	cfiStays         = "stay"
+	cfiFallsThrough  = "a jump that is not taken"
+	cfiByCallees     = "FineIBT"
 )
 
 // forms decides them by the image's data and code, then by its release.
@@ -106,6 +118,7 @@ func (p *bootPatcher) decideForms() {
 	p.decideIndirect()
 	p.decideZero()
 	p.decideTailCalls()
+	p.decideCFI()
 }
 
 // anyOf returns the first of the names that the image has, "" if it has none.

@@ -87,6 +87,8 @@ type Image struct {
 	// the tables that no symbol and no section names.
 	tables  kernelTables
 	unnamed map[*tableName]x86.Range
+	// cfiHashes are the hashes that bootPatch met.
+	cfiHashes []CFIHash
 }
 
 var _ View = (*Image)(nil)

@@ -37,6 +37,9 @@ var (
 		[]string{"alternative_instructions"}}
 	retpolineSites = &tableName{".retpoline_sites", "__retpoline_sites", "__retpoline_sites_end",
 		[]string{"alternative_instructions"}}
+	// cfiSites are the functions' hashes (FineIBT).
+	cfiSites = &tableName{".cfi_sites", "__cfi_sites", "__cfi_sites_end",
+		[]string{"alternative_instructions"}}
 	sealedEntries = &tableName{".ibt_endbr_seal", "__ibt_endbr_seal", "__ibt_endbr_seal_end",
 		[]string{"alternative_instructions"}}
 	kprobeBlacklist = &tableName{"_kprobe_blacklist", "__start_kprobe_blacklist", "__stop_kprobe_blacklist",

@@ -55,6 +55,7 @@ func (u *unnamed) rules() []entryRule {
 		{smpLocks, []entryLayout{{size: 4, is: u.lock}}, false},
 		{returnSites, []entryLayout{{size: 4, is: u.returnSite}}, false},
 		{retpolineSites, []entryLayout{{size: 4, is: u.retpolineSite}}, false},
+		{cfiSites, []entryLayout{{size: 4, is: u.cfiSite}}, true},
 		{sealedEntries, []entryLayout{{size: 4, is: u.sealed}}, false},
 		{kprobeBlacklist, []entryLayout{{size: 8, is: u.function}}, true},
 		{userPointerMax, []entryLayout{{size: 4, is: u.userPointer}}, true},
@@ -161,6 +162,13 @@ func (u *unnamed) branch(a x86.Addr) (target x86.Addr, ok bool) {
 // sealed: a relative pointer to an ENDBR.
 func (u *unnamed) sealed(at x86.Addr, b []byte) bool {
 	return bytes.HasPrefix(u.text(rel32(at, b)), endbr64)
+}
+
+// cfiSite: a relative pointer to the hash before a function.
+func (u *unnamed) cfiSite(at x86.Addr, b []byte) bool {
+	addr := rel32(at, b)
+	s, ok := u.img.SymbolAt(addr + cfiPreamble)
+	return ok && s.Addr == addr+cfiPreamble && u.code(addr) && u.img.cfiPreambleAt(addr)
 }
 
 // function: the address at which a function begins.

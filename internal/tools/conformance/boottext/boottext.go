@@ -145,6 +145,7 @@ type causes struct {
 	base   x86.Addr
 	live   []byte
 	clocks *Clocks
+	hashes hashes
 }
 
 // The causes' names.
@@ -155,6 +156,7 @@ const (
 	causeTimers    = "timers"
 	causeConstants = "constants"
 	causeUnnamed   = "unnamed"
+	causeHashes    = "hashes"
 )
 
 // Causes are the reasons for differences that only a running machine decides.
@@ -165,6 +167,7 @@ var Causes = []struct{ Name, About string }{
 	{causeClock, "a clock that the machine, when slow, has found unstable or could not calibrate"},
 	{causeTimers, "clocks that never got to their high resolution on this machine"},
 	{causeUnnamed, "static keys that boot switches on: without KALLSYMS_ALL an image does not say which they are"},
+	{causeHashes, "hashes of indirect calls' types, which each boot of a kernel with FineIBT makes anew: one seed makes all of them"},
 }
 
 // keyCauses are the beginnings of names of static keys.
@@ -175,7 +178,7 @@ var keyCauses = []struct{ key, cause string }{
 }
 
 func newCauses(img *kimage.Image) *causes {
-	c := &causes{img: img, labels: img.JumpLabels()}
+	c := &causes{img: img, labels: img.JumpLabels(), hashes: newHashes(img)}
 	for _, name := range constantTables(img) {
 		start, stop := img.Lookup("__start_"+name), img.Lookup("__stop_"+name)
 		if len(start) != 1 || len(stop) != 1 {
@@ -212,6 +215,9 @@ func (c *causes) of(addr x86.Addr) string {
 		if addr.In(at, at+constantSize) {
 			return causeConstants
 		}
+	}
+	if c.hashed(addr) {
+		return causeHashes
 	}
 	i := sort.Search(len(c.labels), func(i int) bool { return c.labels[i].Addr > addr })
 	if i == 0 || !addr.In(c.labels[i-1].Addr, c.labels[i-1].Addr.Add(int64(c.labels[i-1].Len))) {

@@ -1,0 +1,122 @@
+package kimage
+
+import (
+	"bytes"
+	"cmp"
+)
+
+// hashedCode is code in which a hash stands.
+type hashedCode struct {
+	text []byte
+	hash int
+}
+
+// fineIBT is the code of FineIBT, from the image's own data.
+type fineIBT struct {
+	callee, caller hashedCode
+	// entriesOnly: only functions that begin with an ENDBR get it, which it covers (6.15 and later).
+	entriesOnly bool
+}
+
+// hashHere stands for the hash in the image's code.
+var hashHere = []byte{0x78, 0x56, 0x34, 0x12}
+
+// The beginnings of the code, and how long it is.
+var (
+	calleeForms = []struct {
+		begin []byte
+		size  int
+	}{
+		{[]byte{0xf3, 0x0f, 0x1e, 0xfa, 0x2d}, 20},             // endbr64; sub $hash,%eax; jne; nopl
+		{[]byte{0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0x81, 0xea}, 16}, // endbr64; sub $hash,%r10d; je; ud2; nop
+	}
+	callerForms = []struct {
+		begin, next []byte
+		size        int
+		paranoid    bool
+	}{
+		{[]byte{0xb8}, []byte{0x41, 0x3b, 0x43, 0xf5}, 20, true},        // cmp -11(%r11),%eax; cs lea; jne; cs call *%r11
+		{[]byte{0xb8}, []byte{0x4d, 0x8d, 0x5b, 0xf0}, 14, false},       // lea -16(%r11),%r11; nop
+		{[]byte{0x41, 0xba}, []byte{0x49, 0x83, 0xeb, 0x10}, 14, false}, // sub $16,%r11; nop
+	}
+)
+
+// codeWithHash finds code in the image's data by its beginning and what follows the hash.
+func (img *Image) codeWithHash(begin, next []byte, size int) (hashedCode, bool) {
+	s := img.section(".rodata")
+	if s == nil {
+		return hashedCode{}, false
+	}
+	at := bytes.Index(s.Data, bytes.Join([][]byte{begin, hashHere, next}, nil))
+	if at < 0 || at+size > len(s.Data) {
+		return hashedCode{}, false
+	}
+	return hashedCode{s.Data[at : at+size], len(begin)}, true
+}
+
+// findFineIBT finds the image's code of FineIBT. A processor without FRED has callers check, too, where the
+// release can.
+func (p *bootPatcher) findFineIBT() *fineIBT {
+	for _, callee := range calleeForms {
+		code, ok := p.img.codeWithHash(callee.begin, nil, callee.size)
+		if !ok {
+			continue
+		}
+		for _, caller := range callerForms {
+			if caller.paranoid && p.cpu.flags["fred"] {
+				continue
+			}
+			if c, ok := p.img.codeWithHash(caller.begin, caller.next, caller.size); ok {
+				return &fineIBT{code, c, callee.size > cfiPreamble}
+			}
+		}
+	}
+	return nil
+}
+
+// decideCFI finds how the image's kernel rewrites the checks of indirect calls.
+func (p *bootPatcher) decideCFI() {
+	if len((tableOwner{img: p.img}).bytesOf(cfiSites)) == 0 {
+		return
+	}
+	b, f := p.img.findBanner(), &p.forms
+	f.rewritesCFI, f.sealsCFI, f.sealsPreamblesOnly = true, b.since(6, 5), b.since(6, 15)
+	if p.cpu.flags["ibt"] {
+		if f.fineIBT = p.findFineIBT(); f.fineIBT != nil {
+			p.say(factCFI, Witness{cfiByCallees, "its code in .rodata, and the processor has IBT", Coded})
+			return
+		}
+	}
+	witnesses := []Witness{{cfiStays, "release " + cmp.Or(b.release, "not known"), Dated}}
+	if b.since(7, 2) {
+		witnesses[0].Value = cfiFallsThrough
+	}
+	switch where, searched := p.img.holds(cfiNotTaken, "cfi_enable_callers", "__apply_fineibt", "alternative_instructions"); {
+	case where != "":
+		witnesses = append(witnesses, Witness{cfiFallsThrough, "its bytes in " + where, Coded})
+	case searched:
+		witnesses = append(witnesses, Witness{cfiStays, "its bytes are not in what patches them", Coded})
+	}
+	f.cfiNotTaken = p.say(factCFI, witnesses...) == cfiFallsThrough
+}
+
+// holds reports where bytes stand: in one of the functions, or in the data that code reads; searched is
+// false where the image has none of the functions, or no such data.
+func (img *Image) holds(code []byte, functions ...string) (where string, searched bool) {
+	for _, name := range functions {
+		for _, s := range img.Lookup(name) {
+			searched = true
+			if bytes.Contains(img.bytes(s.Addr, int(min(s.Size, maxSearched))), code) {
+				return name, true
+			}
+		}
+	}
+	s := img.section(".rodata")
+	if s == nil || !searched {
+		return "", false
+	}
+	if bytes.Contains(s.Data, code) {
+		return s.Name, true
+	}
+	return "", true
+}
