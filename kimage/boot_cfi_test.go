@@ -118,16 +118,18 @@ func TestFineIBTByTheImage(t *testing.T) {
 		says                  string
 		wantCaller, want      string // from testText and from testText + 0x40
 	}{
-		"older":          {[]string{"ibt"}, older, "f30f1efa", thunked, false, cfiByCallees, "41ba88a9cbed 4983eb10 0f1f4000" + thunked, "f30f1efa 4181ea44332211 7403 0f0b 90 660f1f00"},
-		"older_sealed":   {[]string{"ibt"}, older, "f30f1efa", thunked, true, cfiByCallees, "41ba88a9cbed 4983eb10 0f1f4000" + thunked, "660f1f00 4181ea00000000 7403 0f0b 90 660f1f00"},
-		"older_no_entry": {[]string{"ibt"}, older, "55909090", thunked, false, cfiByCallees, "41ba88a9cbed 4983eb10 0f1f4000" + thunked, "f30f1efa 4181ea44332211 7403 0f0b 90 55909090"},
-		"newer":          {[]string{"ibt"}, newer, "f30f1efa", thunked, false, cfiByCallees, "b888a9cbed 413b43f5 2e4d8d5bf0 75fd 2e41ffd3", "f30f1efa 2d44332211 2e0f8503000000 0f1f40d6"},
-		"newer_jump":     {[]string{"ibt"}, newer, "f30f1efa", "2ee9fa010000", false, cfiByCallees, "b888a9cbed 413b43f5 2e4d8d5bf0 75fd 41ffe3cc", "f30f1efa 2d44332211 2e0f8503000000 0f1f40d6"},
-		"newer_sealed":   {[]string{"ibt"}, newer, "f30f1efa", thunked, true, cfiByCallees, "b888a9cbed 413b43f5 2e4d8d5bf0 75fd 2e41ffd3", "0f1f40d6 2d00000000 2e0f8503000000 0f1f40d6"},
-		"newer_no_entry": {[]string{"ibt"}, newer, "55909090", thunked, false, cfiByCallees, "b888a9cbed 413b43f5 2e4d8d5bf0 75fd 2e41ffd3", hash + "0000000000 000000000000 55909090"},
-		"with_FRED":      {[]string{"ibt", "fred"}, newer, "f30f1efa", thunked, false, cfiByCallees, "b888a9cbed 4d8d5bf0 0f1f440000" + thunked, "f30f1efa 2d44332211 2e0f8503000000 0f1f40d6"},
-		"no_IBT":         {nil, newer, "f30f1efa", thunked, false, cfiStays, cfiMov + cfiRest + thunked, hash + "0000000000 000000000000 f30f1efa"},
-		"no_code_of_it":  {[]string{"ibt"}, "00", "f30f1efa", thunked, false, cfiStays, cfiMov + cfiRest + thunked, hash + "0000000000 000000000000 f30f1efa"},
+		"older":           {[]string{"ibt"}, older, "f30f1efa", thunked, false, cfiByCallees, "41ba88a9cbed 4983eb10 0f1f4000" + thunked, "f30f1efa 4181ea44332211 7403 0f0b 90 660f1f00"},
+		"older_sealed":    {[]string{"ibt"}, older, "f30f1efa", thunked, true, cfiByCallees, "41ba88a9cbed 4983eb10 0f1f4000" + thunked, "660f1f00 4181ea00000000 7403 0f0b 90 660f1f00"},
+		"older_no_entry":  {[]string{"ibt"}, older, "55909090", thunked, false, cfiByCallees, "41ba88a9cbed 4983eb10 0f1f4000" + thunked, "f30f1efa 4181ea44332211 7403 0f0b 90 55909090"},
+		"newer":           {[]string{"ibt"}, newer, "f30f1efa", thunked, false, cfiByCallees, "b888a9cbed 413b43f5 2e4d8d5bf0 75fd 2e41ffd3", "f30f1efa 2d44332211 2e0f8503000000 0f1f40d6"},
+		"newer_jump":      {[]string{"ibt"}, newer, "f30f1efa", "2ee9fa010000", false, cfiByCallees, "b888a9cbed 413b43f5 2e4d8d5bf0 75fd 41ffe3cc", "f30f1efa 2d44332211 2e0f8503000000 0f1f40d6"},
+		"newer_sealed":    {[]string{"ibt"}, newer, "f30f1efa", thunked, true, cfiByCallees, "b888a9cbed 413b43f5 2e4d8d5bf0 75fd 2e41ffd3", "0f1f40d6 2d00000000 2e0f8503000000 0f1f40d6"},
+		"newer_no_entry":  {[]string{"ibt"}, newer, "55909090", thunked, false, cfiByCallees, "b888a9cbed 413b43f5 2e4d8d5bf0 75fd 2e41ffd3", hash + "0000000000 000000000000 55909090"},
+		"with_FRED":       {[]string{"ibt", "fred"}, newer, "f30f1efa", thunked, false, cfiByCallees, "b888a9cbed 4d8d5bf0 0f1f440000" + thunked, "f30f1efa 2d44332211 2e0f8503000000 0f1f40d6"},
+		"no_IBT":          {nil, newer, "f30f1efa", thunked, false, cfiStays, cfiMov + cfiRest + thunked, hash + "0000000000 000000000000 f30f1efa"},
+		"fixed_by_mode":   {[]string{"ibt", "mode"}, newer, "f30f1efa", thunked, false, cfiStays, cfiMov + cfiRest + thunked, hash + "0000000000 000000000000 f30f1efa"},
+		"fixed_by_option": {[]string{"ibt", "option"}, newer, "f30f1efa", thunked, false, cfiStays, cfiMov + cfiRest + thunked, hash + "0000000000 000000000000 f30f1efa"},
+		"no_code_of_it":   {[]string{"ibt"}, "00", "f30f1efa", thunked, false, cfiStays, cfiMov + cfiRest + thunked, hash + "0000000000 000000000000 f30f1efa"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			img := cfiImage(t, cfiMov+cfiRest, hash, c.entry, true)
@@ -136,7 +138,15 @@ func TestFineIBTByTheImage(t *testing.T) {
 			img.profile.Resolve.NoplPoison = len(c.rodata) == len(newer)
 			p := &bootPatcher{img: img, cpu: &cpuModel{flags: map[string]bool{}}}
 			for _, f := range c.flags {
-				p.cpu.flags[f] = true
+				switch f {
+				case "mode": // cfi_mode is CFI_KCFI
+					copy(img.bytes(testText+0x300, 4), []byte{2})
+					img.index.setImage([]Symbol{{Name: "cfi_mode", Addr: testText + 0x300, Size: 4}}, func(x86.Addr) x86.Addr { return testText + 0x304 })
+				case "option":
+					img.facts = append(img.facts, Fact{Name: optionCFIAuto, Value: "n"})
+				default:
+					p.cpu.flags[f] = true
+				}
 			}
 			p.decideCFI()
 			require.Equal(t, c.says, img.fact(factCFI))

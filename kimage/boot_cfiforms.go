@@ -81,7 +81,7 @@ func (p *bootPatcher) decideCFI() {
 	}
 	b, f := p.img.findBanner(), &p.forms
 	f.rewritesCFI, f.sealsCFI, f.sealsPreamblesOnly = true, b.since(6, 5), b.since(6, 15)
-	if p.cpu.flags["ibt"] {
+	if p.cpu.flags["ibt"] && p.chooseCFI() == cfiChosen {
 		if f.fineIBT = p.findFineIBT(); f.fineIBT != nil {
 			p.say(factCFI, Witness{cfiByCallees, "its code in .rodata, and the processor has IBT", Coded})
 			return
@@ -100,13 +100,36 @@ func (p *bootPatcher) decideCFI() {
 	f.cfiNotTaken = p.say(factCFI, witnesses...) == cfiFallsThrough
 }
 
+// optionCFIAuto: the processor decides (6.11 and later; before, it does always).
+const optionCFIAuto = "CONFIG_CFI_AUTO_DEFAULT"
+
+// chooseCFI is what the kernel takes where its command line says nothing: what the processor has, or kCFI.
+func (p *bootPatcher) chooseCFI() string {
+	value := func(chosen bool) string {
+		if chosen {
+			return cfiChosen
+		}
+		return cfiFixed
+	}
+	witnesses := []Witness{{cfiChosen, "release " + cmp.Or(p.img.findBanner().release, "not known"), Dated}}
+	if at, ok := p.img.symbolAddr("cfi_mode"); ok {
+		if mode := p.img.bytes(at, 4); mode != nil {
+			witnesses = append(witnesses, Witness{value(le.Uint32(mode) == 0), "what cfi_mode begins with", Coded})
+		}
+	}
+	if v := p.img.fact(optionCFIAuto); v != "" {
+		witnesses = append(witnesses, Witness{value(v == "y"), optionCFIAuto + "=" + v, Configured})
+	}
+	return p.say(factCFIMode, witnesses...)
+}
+
 // holds reports where bytes stand: in one of the functions, or in the data that code reads; searched is
 // false where the image has none of the functions, or no such data.
 func (img *Image) holds(code []byte, functions ...string) (where string, searched bool) {
 	for _, name := range functions {
 		for _, s := range img.Lookup(name) {
 			searched = true
-			if bytes.Contains(img.bytes(s.Addr, int(min(s.Size, maxSearched))), code) {
+			if bytes.Contains(img.bytes(s.Addr, int(min(s.Size, 4*maxSearched))), code) {
 				return name, true
 			}
 		}

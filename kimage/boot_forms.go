@@ -47,6 +47,7 @@ const (
 	factZero         = "text: static call of zero"
 	factTailCalls    = "text: tail calls of nothing"
 	factCFI          = "text: checks of indirect calls"
+	factCFIMode      = "text: who checks indirect calls"
 )
 
 // The values of these facts.
@@ -64,6 +65,8 @@ const (
 	cfiStays         = "stay"
 	cfiFallsThrough  = "a jump that is not taken"
 	cfiByCallees     = "FineIBT"
+	cfiChosen        = "callees, where the processor has IBT"
+	cfiFixed         = "callers"
 )
 
 // forms decides them by the image's data and code, then by its release.

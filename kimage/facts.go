@@ -163,6 +163,9 @@ func (e *evidence) others() {
 	if v, ok := e.config["CONFIG_NR_CPUS"]; ok {
 		e.fact("CONFIG_NR_CPUS", v, e.configFrom)
 	}
+	if v, ok := e.config[optionCFIAuto]; ok {
+		e.field(optionCFIAuto, v, optionCFIAuto+"="+v+" in "+e.configFrom, Configured)
+	}
 	e.mitigationOptions()
 	e.preemptModel()
 }
