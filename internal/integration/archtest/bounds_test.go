@@ -48,7 +48,7 @@ func bounds(t *testing.T, folder, file string) (list []string) {
 	return list
 }
 
-// isFigure reports whether a value is a number that stands here: a text is none, nor is what is made of a limit.
+// isFigure reports whether a value is a literal number: not a text, and not computed from a limit.
 func isFigure(value ast.Expr) bool {
 	number, limit := false, false
 	ast.Inspect(value, func(n ast.Node) bool {

@@ -23,7 +23,7 @@ func parsed(t *testing.T, fset *token.FileSet, p *goPackage) []*ast.File {
 	return list
 }
 
-// library says whether others may import the package.
+// library reports whether other modules may import the package.
 func library(p *goPackage) bool {
 	return p.ours() != "" && p.Name != "main" && !strings.HasPrefix(p.ours(), "internal/")
 }

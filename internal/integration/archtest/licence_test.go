@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// licences that may be linked into a GPL-2.0-only program, each told by a
-// phrase of its text, tried in this order. Apache-2.0 is not among them: its
-// patent terms are a further restriction that GPL-2.0 section 6 does not allow.
+// licences that may be linked into a GPL-2.0-only program, each recognized by a phrase of its text,
+// tried in this order. Apache-2.0 is not among them: its patent terms are a further restriction
+// that GPL-2.0 section 6 does not allow.
 var licences = []struct{ name, phrase string }{
 	{"MPL-2.0", "Mozilla Public License Version 2.0"},
 	{"GPL-2.0", "GNU GENERAL PUBLIC LICENSE Version 2, June 1991"},

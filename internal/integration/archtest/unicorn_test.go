@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whoever builds a fresh clone before make deps is told what to run, and is not
-// left with a wall of missing headers.
+// A build of a fresh clone before make deps ends with a sentence that names the command to run, not
+// with a wall of missing headers.
 func TestBuildWithoutUnicornSaysWhatToRun(t *testing.T) {
 	if out, err := exec.Command("go", "env", "GOOS", "GOARCH", "CGO_ENABLED").Output(); err != nil || string(out) != "linux\namd64\n1\n" {
 		t.Skip("a build here has no engine")

@@ -93,8 +93,8 @@ func saved(t *testing.T, o *boot.Options, file string, format boot.Format) {
 	}))
 }
 
-// A dump stands at the stop point, says what kernel it is of, and has the mailbox where
-// init has it. Of one CPU it is the same the next time.
+// A dump is at the stop point, has its kernel's release, and has init's mailbox. A dump of one CPU
+// is the same the next time.
 func TestDump(t *testing.T) {
 	for name, cpus := range map[string]int{"one_cpu": 1, "two_cpus": 2} {
 		t.Run(name, func(t *testing.T) { dump(t, cpus) })

@@ -19,7 +19,8 @@ func TestProgramsThatSpeakAsInit(t *testing.T) {
 		return fmt.Sprintf("mov $%#x,%%eax\nmovabs $%#x,%%rdi\nmov $%#x,%%rsi\nmov $%#x,%%rdx\n%s\n", nr, rdi, rsi, rdx, how)
 	}
 	const hello, there = uint64(tinyprogram.Data), "call *%rbx"
-	// Pages are mapped where init's call may be, with a call in each sixteenth byte; the argument says which one it is.
+	// Pages are mapped where init's call may be, with a call at each sixteenth byte; the argument
+	// selects one of them.
 	mapped := "mov 0x10(%rsp),%rdi\nmov (%rdi),%ebx\nmov %rbx,%r12\nand $-4096,%r12\nmov $0x32,%r10d\nmov $-1,%r8\nxor %r9d,%r9d\n" +
 		"mov %r12,%rdi\nmov $0x1000,%esi\nmov $0x7,%edx\nmov $0x9,%eax\nsyscall\nmovl $0x90c3050f,(%rbx)\n"
 	programs := map[string]string{

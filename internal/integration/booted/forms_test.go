@@ -15,8 +15,8 @@ import (
 	"kprobelab/kimage/vmcore"
 )
 
-// TestFormsOfQEMU: what QEMU writes of a machine by itself, with page tables asked or not, and packed as it can, has the same memory, release,
-// tasks and code as the dump that Save writes.
+// TestFormsOfQEMU: a dump that QEMU writes by itself, with page tables or without, and in each
+// packing, has the same memory, release, tasks and code as the dump that Save writes.
 func TestFormsOfQEMU(t *testing.T) {
 	o := machine(t, "oracle")
 	dir := t.TempDir()

@@ -40,8 +40,8 @@ func Dir() string {
 	return filepath.Join(filepath.Dir(file), "..", "..", "..", ".cache", "dumps")
 }
 
-// File is the dump NAME.core, as "6.1" or "6.1.smp2"; the test is skipped without it, and
-// where tests are shortened it is of two kernels only.
+// File returns the path of the dump NAME.core, as "6.1" or "6.1.smp2". The test is skipped without
+// it; with -short, all but two kernels are skipped.
 func File(tb testing.TB, name string) string {
 	tb.Helper()
 	if testing.Short() && !slices.Contains(short, name) {

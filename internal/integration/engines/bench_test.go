@@ -64,7 +64,7 @@ var loops = []struct {
 	{"branches", []byte{0x39, 0xc1, 0x77, 0x06, 0xf6, 0xc2, 0x01, 0x74, 0x01, 0x90, 0x0f, 0xb6, 0x06, 0xc1, 0xe0, 0x03, 0x48, 0xff, 0xcf, 0x75, 0xeb, 0xc3}},
 }
 
-// BenchmarkInstructions tells how many guest instructions run in a microsecond.
+// BenchmarkInstructions measures the number of guest instructions in a microsecond.
 func BenchmarkInstructions(b *testing.B) {
 	for _, l := range loops {
 		b.Run(l.name, func(b *testing.B) {

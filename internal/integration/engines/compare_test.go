@@ -158,7 +158,7 @@ func TestFoundOnce(t *testing.T) {
 	}
 }
 
-// What fxrstor loads, fxsave stores alike on both engines, and the vector registers are those.
+// After fxrstor, fxsave stores the same area on both engines, and the vector registers are the same.
 func TestFloatAreasAgree(t *testing.T) {
 	const from, to, mxcsr = 2 * pageSize, 2*pageSize + 0x200, 24
 	r := rand.New(rand.NewPCG(1, 0))

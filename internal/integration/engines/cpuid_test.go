@@ -59,8 +59,7 @@ func cpuidLeaves(t testing.TB, m engine) (list [][2]uint32) {
 	return list
 }
 
-// Both engines answer cpuid alike in each model. -update asks emu and writes the
-// table of interp.
+// Both engines have the same cpuid in each model. -update runs emu and writes the table of interp.
 func TestModelsAnswerCpuidAlike(t *testing.T) {
 	var text strings.Builder
 	for _, model := range emu.CPUModels() {

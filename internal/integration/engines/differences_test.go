@@ -12,8 +12,8 @@ import (
 	"kprobelab/x86"
 )
 
-// known is a difference that is not interp's fault, or that nobody needs. An
-// instruction that one of these tells of is not generated.
+// known is a difference that is not interp's fault, or that has no use. Instructions with such a
+// difference are not generated.
 type known struct {
 	name   string
 	reason string

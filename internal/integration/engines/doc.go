@@ -1,4 +1,4 @@
-// Package engines compares the machine of interp with that of emu: the same code
-// from the same state ends in the same registers, memory and faults, but for the
-// differences that are listed here with their reasons.
+// Package engines compares the machines of interp and emu: the same code from the same state ends
+// in the same registers, memory and faults, except for the differences that are listed here with
+// their reasons.
 package engines

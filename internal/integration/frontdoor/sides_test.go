@@ -70,7 +70,8 @@ func images(t *testing.T) (list []image) {
 	return list
 }
 
-// ask opens an image and returns what it says; an image about which evidence disagrees fails the test.
+// ask opens an image and returns the facts found in it; an image about which evidence disagrees
+// fails the test.
 func (i *image) ask(t *testing.T) said {
 	img, err := kprobelab.OpenImage(i.path, nil)
 	require.NoError(t, err, i.path)
@@ -93,7 +94,7 @@ func (i *image) ask(t *testing.T) said {
 	return m
 }
 
-// readSides reads lines of FIELD WHO VALUE FROM TO, and the releases that were asked.
+// readSides reads lines of FIELD WHO VALUE FROM TO, and the releases of the images.
 func readSides(t *testing.T) (sides map[string][]side, asked []profile.Version) {
 	text, err := os.ReadFile(sidesFile)
 	require.NoError(t, err)
@@ -136,7 +137,7 @@ func TestImagesShowTheFields(t *testing.T) {
 	here := map[profile.Version]bool{}
 	series := map[[2]int]bool{}
 	for _, i := range list {
-		// One of each series is asked, and all with KPROBELAB_SOAK=1.
+		// One of each series is opened, and all with KPROBELAB_SOAK=1.
 		name, _ := profile.ParseVersion(strings.TrimPrefix(filepath.Base(i.path), "vmlinuz-"))
 		of := [2]int{name.Major, name.Minor}
 		if !*update && os.Getenv("KPROBELAB_SOAK") == "" && series[of] {
@@ -201,7 +202,7 @@ func TestEveryFieldIsShownOnBothSides(t *testing.T) {
 	require.ElementsMatch(t, reasons, bare)
 }
 
-// writeSides asks every image.
+// writeSides opens every image.
 func writeSides(t *testing.T, list []image) {
 	var all []said
 	var versions []profile.Version

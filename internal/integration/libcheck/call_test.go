@@ -64,7 +64,7 @@ func (c Call) with(bufs ...Buf) Call {
 	return c
 }
 
-// gives says what the call returns.
+// gives sets the expected result of the call.
 func (c Call) gives(w Want) Call {
 	c.Want = w
 	return c
@@ -73,8 +73,8 @@ func (c Call) gives(w Want) Call {
 // Buf is a guest buffer: its content before the call and after it.
 type Buf struct {
 	In []byte
-	// Out is the content after the call; nil means unchanged, and AnyOut
-	// that no one says what it holds.
+	// Out is the content after the call; nil means unchanged, and AnyOut that the content is
+	// undefined.
 	Out []byte
 	// AnyOut is true for scratch memory.
 	AnyOut bool

@@ -1,8 +1,7 @@
 package libcheck
 
-// rbTree is a red-black tree as textbooks have it (Cormen et al., chapter
-// 13), with nodes numbered from 0 and -1 for none. Its rotations give the
-// same tree as the kernel's.
+// rbTree is a red-black tree as in textbooks (Cormen et al., chapter 13), with nodes numbered from
+// 0; -1 is no node. Its rotations give the same tree as the kernel's.
 type rbTree struct {
 	root                int
 	parent, left, right []int
@@ -185,7 +184,7 @@ func treeStep(name string, by int) Func {
 	}}
 }
 
-// step asks for the neighbour of a node in an order of them.
+// step makes a call that returns the neighbour of a node in an order.
 func (t *rbTree) step(g *Gen, order []int, by int) Call {
 	i := g.IntN(len(order))
 	want := NullPointer()

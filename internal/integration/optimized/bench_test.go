@@ -45,7 +45,7 @@ type bench struct {
 	stride, met int
 }
 
-// scratchSize is that of each of the buffers that arguments may point to.
+// scratchSize is the size of each of the buffers that arguments may point to.
 const scratchSize = 512
 
 func newBench(t testing.TB, kernel string) *bench {
@@ -95,8 +95,8 @@ func (b *bench) run(at x86.Addr, args []uint64) (o outcome) {
 	return o
 }
 
-// stop says how a call ended, without addresses: as in a real kernel, a fault of a
-// copied instruction is reported at the copy.
+// stop describes the end of a call, without addresses: as in a real kernel, a fault of a copied
+// instruction is reported at the copy.
 func (b *bench) stop(err error) string {
 	var f *machine.Fault
 	if errors.As(err, &f) {

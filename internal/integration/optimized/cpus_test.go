@@ -67,7 +67,7 @@ func (r *cpusRun) slices(n int) error {
 	return r.m.RunUntil(func() bool { n--; return n < 0 })
 }
 
-// play makes one run. The error is that of a task or of the subsystem.
+// play makes one run. The error is a task's or the subsystem's.
 func (r *cpusRun) play(places []x86.Addr) error {
 	var tasks []*machine.Task
 	for range 3 {

@@ -50,7 +50,7 @@ func (o *odd) branch(op byte, to x86.Addr) {
 	o.emit(binary.LittleEndian.AppendUint32([]byte{op}, uint32(to-o.next-5))...)
 }
 
-// op says what the instructions that are emitted next do.
+// op sets the effect of the instructions that are emitted next.
 func (o *odd) op(do func(m *oddModel) x86.Addr) { o.ops[o.next] = do }
 
 // mix makes rbx depend on what runs, in its order.

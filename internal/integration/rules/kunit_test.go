@@ -117,8 +117,8 @@ func recurse2618(t *testing.T, l *kprobelab.Lab, k *kprobes.Kprobes, p *pair) {
 	k.UnregisterKprobe(p.Kprobe)
 }
 
-// returns is a return probe as the test has it: its entry handler must have
-// run, and the value is the function's.
+// returns is the return probe of the kernel's test: its entry handler must have run, and the value
+// must be the function's.
 func returns(t *testing.T, l *kprobelab.Lab, target string, want uint64) (*kprobes.Kretprobe, *int) {
 	hits, entered := new(int), !l.Kprobes.Config().Kret.EntryHandler
 	return &kprobes.Kretprobe{
@@ -158,8 +158,8 @@ func TestKUnit_test_kretprobes(t *testing.T) {
 	})
 }
 
-// stackTrace is an unwinder's walk over words of the stack from an address up:
-// where it meets the trampoline, it asks for the true address.
+// stackTrace is an unwinder's walk over words of the stack from an address up: at the trampoline it
+// looks up the true address.
 func stackTrace(t *testing.T, l *kprobelab.Lab, from x86.Addr) (list []x86.Addr) {
 	var cursor kprobes.Cursor
 	for n := range 16 {

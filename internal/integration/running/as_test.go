@@ -82,8 +82,8 @@ func TestTasksThatCannotBeCalled(t *testing.T) {
 	require.ErrorIs(t, err, booted.ErrNotBooted)
 }
 
-// TestTheTaskOfACallEnds: nobody returns from a call in which its task ends, so the run ends
-// there, not at its budget.
+// TestTheTaskOfACallEnds: a call in which its task ends never returns, so the run ends there, not
+// at its budget.
 func TestTheTaskOfACallEnds(t *testing.T) {
 	each(t, func(t *testing.T, k *kernel) {
 		require.NoError(t, k.As("kswapd0"))

@@ -10,9 +10,9 @@ import (
 	"kprobelab/x86"
 )
 
-// BenchmarkOpenReadClose is three system calls, through the kernel's entry and out
-// again, with a probe in each of three functions on their way. offset is where: at the
-// entry kernels with ftrace use that.
+// BenchmarkOpenReadClose is three system calls, through the kernel's entry and out again, with a
+// probe in each of three functions on their way. offset is the probe's place in the function: at
+// the entry kernels with ftrace use ftrace.
 func BenchmarkOpenReadClose(b *testing.B) {
 	const read, open, closing = 0, 2, 3
 	for _, c := range []struct {

@@ -30,9 +30,9 @@ const (
 	recorded       = "testdata/breakpoints.txt"
 )
 
-// TestBreakpointsOfTheGuests: what a program's own hardware breakpoints do, by perf_event_open and by
-// ptrace, is what they did on a processor (an AMD EPYC, Linux 6.18): which fire, at which ip, in
-// which order, by which signals. QUESTIONS is how many random ones, of all kernels.
+// TestBreakpointsOfTheGuests: a program's own hardware breakpoints, by perf_event_open and by
+// ptrace, act as on a processor (an AMD EPYC, Linux 6.18): the same ones fire, at the same ip, in
+// the same order, by the same signals. QUESTIONS is the number of random ones, of all kernels.
 func TestBreakpointsOfTheGuests(t *testing.T) {
 	if *update {
 		out, err := exec.Command(breakpointsELF, "60", "1").Output()

@@ -15,9 +15,9 @@ import (
 	"kprobelab/internal/integration/dumps/runs"
 )
 
-// TestCodeWrittenByAnotherAddress: what is run is what was written last, whatever the
-// address that it was written by (SDM Vol. 3A, 13.6, self-modifying code; the kernel changes
-// programs by its own addresses).
+// TestCodeWrittenByAnotherAddress: the bytes that were written last are executed, whatever the
+// address of the write (SDM Vol. 3A, 13.6, self-modifying code; the kernel changes programs by its
+// own addresses).
 func TestCodeWrittenByAnotherAddress(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "alias")
 	if _, err := exec.LookPath("gcc"); err != nil {

@@ -10,8 +10,8 @@ import (
 	"kprobelab/internal/tinyprogram"
 )
 
-// A program of the guest cannot speak as init does: not with init's calls, not from where init makes them, not by the call
-// with which init asks for work.
+// A program of the guest cannot pass for init: not with init's calls, not from where init makes
+// them, not by the call with which init fetches its commands.
 func TestProgramsThatSpeakAsInit(t *testing.T) {
 	k := boot(t, "6.1")
 	header := make([]byte, mailbox.HeaderSize)

@@ -86,7 +86,7 @@ func (k *kernel) written() memory {
 	return m
 }
 
-// dumped is a page as the dump has it.
+// dumped returns a page's content in the dump.
 func (k *kernel) dumped(page x86.Addr) []byte {
 	k.restore()
 	b := make([]byte, machine.PageSize)

@@ -11,7 +11,7 @@ import (
 	"kprobelab/x86"
 )
 
-// The kernel's own code makes the records: they say what the parameters of the tracepoint do.
+// The kernel's own code makes the records: their fields equal the parameters of the tracepoint.
 func TestRecordsAreOfTheParameters(t *testing.T) {
 	each(t, func(t *testing.T, k *kernel) {
 		events := map[string]*kimage.Event{}

@@ -12,9 +12,9 @@ import (
 	"kprobelab/internal/integration/dumps"
 )
 
-// TestDebugRegisters: a program asks booted kernels for hardware breakpoints at random, by task, by
-// CPU and by ptrace; the rules give the same answers. QUESTIONS is how many, of all kernels; without
-// it, two are asked some.
+// TestDebugRegisters: a program requests hardware breakpoints of booted kernels at random, by task,
+// by CPU and by ptrace; the rules give the same answers. QUESTIONS is the number of requests, to
+// all kernels; without it, two kernels get some.
 func TestDebugRegisters(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("QUESTIONS"))
 	names, each := dumps.Running, 300

@@ -89,7 +89,7 @@ func TestSessions(t *testing.T) {
 	})
 }
 
-// TestSessionsThatFail: each way in which a program does not run or does not end is told apart.
+// TestSessionsThatFail: each way in which a program does not run or does not end has its own error.
 func TestSessionsThatFail(t *testing.T) {
 	k := boot(t, "6.1")
 	gone, cancel := context.WithCancel(context.Background())

@@ -24,7 +24,7 @@ const tracefs = "mkdir -p /t; mount -t tracefs t /t 2>/dev/null; cd /t; "
 // writes them when it finds text that it did not write.
 const killed = "; dmesg | grep -c 'WARNING\\|ftrace failed\\|BUG' "
 
-// eachOrFirst asks every kernel in a soak, and 6.1 alone elsewhere: all pairs on all kernels take
+// eachOrFirst tests every kernel in a soak, and 6.1 alone otherwise: all pairs on all kernels take
 // ten minutes.
 func eachOrFirst(t *testing.T, test func(t *testing.T, k *kernel)) {
 	if os.Getenv("KPROBELAB_SOAK") == "" {

@@ -107,8 +107,8 @@ func (k *kernel) ways() []way {
 	}
 }
 
-// reached are functions that the program runs through, drawn from those of the
-// kernel by seed.
+// reached returns functions that the program runs through, drawn from the kernel's functions by
+// seed.
 func (k *kernel) reached(seed uint64, want int) []kimage.Symbol {
 	var all []kimage.Symbol
 	for _, s := range k.Image.Symbols() {
@@ -160,13 +160,13 @@ func (k *kernel) boundaries(f kimage.Symbol) (list []x86.Addr) {
 	return list
 }
 
-// TestProbesChangeNothing probes functions that a program reaches, each at every
-// boundary that is accepted, in five ways: its results and its output are the same.
-// Where it takes the same virtual time and each interrupt comes at the same instruction,
-// all memory is the same, too, but for the frames that trampolines (those of returns,
-// and ftrace's at entries) push below the stack pointer. (An interrupt that comes while an instruction is stepped waits for one more:
-// the kernel's random numbers know its ip, and much follows from them.)
-// $KPROBELAB_FUNCTIONS is how many functions, 2 by default, 1 with -short.
+// TestProbesChangeNothing probes functions that a program reaches, each at every boundary that is
+// accepted, in five ways: its results and its output are the same. If it takes the same virtual
+// time and each interrupt comes at the same instruction, all memory is the same, too, except for
+// the frames that trampolines (of returns, and ftrace's at entries) push below the stack pointer.
+// (An interrupt that comes while an instruction is stepped waits for one more: the kernel's random
+// numbers depend on its ip, and much follows from them.) $KPROBELAB_FUNCTIONS is the number of
+// functions, 2 by default, 1 with -short.
 func TestProbesChangeNothing(t *testing.T) {
 	few := "2"
 	if testing.Short() {

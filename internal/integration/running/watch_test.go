@@ -273,7 +273,7 @@ func newAccesses(r *rand.Rand, n int) (p *accesses, begins, ends uint64) {
 // mark is in the place of a watchpoint's number where the kernel has done its part.
 const mark = -1
 
-// told is a hit of a watchpoint.
+// told is a reported hit of a watchpoint.
 type told struct {
 	watch    int
 	ip       uint64
@@ -395,7 +395,7 @@ func (k *kernel) accesses(r *rand.Rand) {
 	pl.compare(t, p, list, hits)
 }
 
-// compare goes through what was told and what was to be.
+// compare compares the reported hits with the expected ones.
 func (l *places) compare(t testing.TB, p *accesses, list []*watch.Watchpoint, hits []told) {
 	var mem [twoPages]byte
 	for n, at := range p.list {
@@ -452,9 +452,10 @@ func (l *places) kernels(t testing.TB, at []access, list []*watch.Watchpoint, hi
 	return hits[n+1:]
 }
 
-// TestWritesOfTheKernelsOwn: what the kernel writes to a task's stack, which it has at two
-// addresses, to the task and to a processor's own memory, exceptions' and interrupts' frames
-// among it: each write that changes a word is told with what the one before has left there.
+// TestWritesOfTheKernelsOwn: the kernel's own writes to a task's stack, which it has at two
+// addresses, to the task and to a processor's own memory, among them the frames of exceptions and
+// interrupts. Each write that changes a word is reported, with the value that the write before has
+// left there.
 func TestWritesOfTheKernelsOwn(t *testing.T) {
 	for _, name := range dumps.Running {
 		t.Run(name, func(t *testing.T) {
@@ -552,7 +553,7 @@ func (k *kernel) ownWrites(r *rand.Rand) {
 	for _, what := range []string{"the stack", "the task", "the processor's"} {
 		require.NotZero(t, hits[what], what)
 	}
-	require.Zero(t, hits["the stack, mapped directly"]) // nobody writes it so
+	require.Zero(t, hits["the stack, mapped directly"]) // the kernel does not write it by that address
 }
 
 // TestAFaultingAccessHitsOnce: the first write to a page faults, has made no access, and is made

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPathWithABlank: whoever clones into a folder whose name has a blank builds the
-// program, runs the demonstration and the generators, and gets the same files.
+// TestPathWithABlank: in a clone in a folder whose name has a blank, the program builds, the
+// demonstration and the generators run, and the files are the same.
 func TestPathWithABlank(t *testing.T) {
 	for _, tool := range []string{"git", "make", "gcc", "go", "sh"} {
 		if _, err := exec.LookPath(tool); err != nil {

@@ -126,7 +126,7 @@ func (r *replay) drop() {
 	r.wait()
 }
 
-// sortLists orders the lines of each list, whose order is that of addresses.
+// sortLists sorts the lines of each list, which the kernel orders by address.
 func sortLists(lines []string) []string {
 	for i := 0; i < len(lines); i++ {
 		j := i

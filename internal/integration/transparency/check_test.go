@@ -228,8 +228,8 @@ func (c *check) runListed(f *function, p *place, d *difference, b *baseline) str
 	return ""
 }
 
-// together runs with all boundaries of a function probed, but for those of
-// listed differences, and takes the probes out.
+// together runs with all boundaries of a function probed, except those with listed differences, and
+// removes the probes.
 func (c *check) together(f *function, all []*place, base []baseline) {
 	all = slices.DeleteFunc(all, func(p *place) bool {
 		listed := slices.ContainsFunc(base, func(b baseline) bool { return p.listed(b.trace) != nil })

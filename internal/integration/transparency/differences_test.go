@@ -14,7 +14,7 @@ type difference struct {
 	name string
 	// why is the reason, in words.
 	why string
-	// field is the field of profile.Config that off sets to turn it off.
+	// field is the field of profile.Config that off clears.
 	field string
 	off   func(c *profile.Config)
 	// on are the kernels where it is found.

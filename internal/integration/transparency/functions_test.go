@@ -158,7 +158,7 @@ func badOrGood(g *gen) any {
 	return g.bytes(64)
 }
 
-// names are of files that are there, and one that is not.
+// names are the names of existing files, and one of no file.
 var names = []string{"/etc/passwd", "/etc/hostname", "/etc/ld.so.cache", "/proc/version", "/dev/null", "/nosuch"}
 
 func (g *gen) name() []byte { return []byte(names[g.IntN(len(names))] + "\x00") }

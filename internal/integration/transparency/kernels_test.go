@@ -13,7 +13,7 @@ import (
 // kernel is a release and configuration, by how it runs probed instructions.
 type kernel struct {
 	name, profile string
-	// again: the stepping is that of another one, in the main.
+	// again: the stepping is mostly the same as another kernel's.
 	again bool
 	edit  func(c *profile.Config)
 }

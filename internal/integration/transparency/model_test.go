@@ -12,8 +12,8 @@ import (
 type model struct {
 	p    *place
 	hits int
-	// enter is the int3 at the instruction, with ip on it; leave is the trap
-	// after the copy, nil where nobody takes it.
+	// enter is the int3 at the instruction, with ip on it; leave is the trap after the copy, nil if
+	// no handler takes it.
 	enter func(regs *x86.PtRegs)
 	leave func(regs *x86.PtRegs)
 	flags uint64

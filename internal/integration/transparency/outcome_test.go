@@ -22,7 +22,7 @@ type outcome struct {
 	pages   []page
 }
 
-// stop is an exception that nobody handled, or another error of the run.
+// stop is an unhandled exception, or another error of the run.
 type stop struct {
 	vector   int
 	access   machine.Access

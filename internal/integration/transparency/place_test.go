@@ -202,7 +202,7 @@ func (p *place) lastRound(i int32) *step {
 	return &p.now.steps[i]
 }
 
-// counted says which handler was not called as often as it should be, "" for none.
+// counted names the handler with the wrong number of calls, "" if there is none.
 func (p *place) counted() string {
 	want, done := len(p.hits), 0
 	for _, i := range p.hits {

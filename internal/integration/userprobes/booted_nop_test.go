@@ -10,8 +10,9 @@ import (
 	"kprobelab/internal/tinyprogram"
 )
 
-// Pieces of programs whose second function begins with a nop of five or ten bytes, or of what has become of it: calls of it, and
-// what writes its bytes, those of the trampoline that it calls.
+// Pieces of programs whose second function begins with a nop of five or ten bytes, or with the call
+// that has replaced it: calls of the function, and pieces that print its bytes, or the bytes of the
+// trampoline that it calls.
 const (
 	ofNop = "call 0x401080\n"
 	shown = "mov $0x401080,%esi\nmov $0x10,%edx\nmov $0x1,%eax\nmov $0x1,%edi\nsyscall\n"
@@ -22,8 +23,9 @@ func called(end int) string {
 	return fmt.Sprintf("mov $0x401080,%%esi\nmov 0x%x(%%rsi),%%eax\nlea 0x%x(%%rsi,%%rax,1),%%esi\nmov $0x40,%%edx\nmov $0x1,%%eax\nmov $0x1,%%edi\nsyscall\n", end-4, end)
 }
 
-// Rule: a nop of five or ten bytes becomes a call at its first hit: the bytes, the trampoline, registers and stack,
-// what fork and the end of the probe leave, are those of a kernel that does it.
+// Rule: a nop of five or ten bytes becomes a call at its first hit. The bytes, the trampoline,
+// registers and stack, and the state after fork and after the end of the probe, equal those of a
+// kernel that does it.
 func TestNopsAsOnBootedKernels(t *testing.T) {
 	const end = "xor %edi,%edi" + exit
 	type program struct {

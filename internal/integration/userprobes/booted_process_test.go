@@ -22,7 +22,7 @@ const (
 	again = "push $0x0\npush %rdi\npush %rdi\nmov $0x402000,%edi\nmov %rdi,(%rsp)\nmov %rdi,0x8(%rsp)\nmov %rsp,%rsi\nxor %edx,%edx\nmov $0x3b,%eax\nsyscall\n"
 )
 
-// Rule: what a process inherits of probes by fork, vfork and execve is what it does on a kernel.
+// Rule: a process inherits probes by fork, vfork and execve as on a kernel.
 func TestProcessesAsOnBootedKernels(t *testing.T) {
 	const f1, f1Returns = "p:uprobes/a /prog:0x1080 %di", "r:uprobes/r /prog:0x1080 $retval:u8"
 	call := func(edi string) string { return "mov $" + edi + ",%edi\ncall 0x401080\n" }

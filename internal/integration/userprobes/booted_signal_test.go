@@ -39,7 +39,7 @@ func withoutRF(lines []string) (list []string) {
 	return list
 }
 
-// Rule: what uprobes do at a signal is what the kernel's own do.
+// Rule: uprobes act at a signal as the kernel's own do.
 func TestSignalsAsOnBootedKernels(t *testing.T) {
 	const kill = "mov $0x27,%eax\nsyscall\nmov %eax,%edi\nmov $0xa,%esi\nmov $0x3e,%eax\nsyscall\n"
 	cases := map[string]struct {

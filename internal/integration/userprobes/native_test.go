@@ -42,8 +42,8 @@ func outside(o transparent.Outcome) transparent.Outcome {
 	return o
 }
 
-// Rule: signals are what the host's kernel makes of them; with probes on every instruction
-// of the program, and of what of libc sends and handles signals, it does the same.
+// Rule: signals act as on the host's kernel, with probes on every instruction of the program, and
+// of the functions of libc that send and handle signals.
 func TestSignals(t *testing.T) {
 	f, native := compiled(t, "signals.c")
 	c, _ := profile.Named("6.1")

@@ -18,7 +18,7 @@ import (
 	"kprobelab/profile"
 )
 
-// compiled is a program of testdata with the C library in it. native is where the host finds it.
+// compiled returns a program of testdata with the C library in it; native is its path on the host.
 func compiled(t *testing.T, source string) (f *process.File, native string) {
 	out := filepath.Join(t.TempDir(), "prog")
 	cmd := exec.Command("gcc", "-O2", "-static", "-pthread", "-o", out, filepath.Join("testdata", source), "-lm")
@@ -49,8 +49,8 @@ func (r *runner) run(at []uint64, hits map[uint64]uint64) transparent.Outcome {
 	return o
 }
 
-// placesOf are the instructions that can be probed of all functions of a source and of some of the
-// library; entries are where functions of some names begin.
+// placesOf returns the file offsets of the instructions that can be probed, in all functions of a
+// source and some of the library; entries are the offsets of the functions with these names.
 func placesOf(t *testing.T, c *profile.Config, f *process.File, source string, library map[string]bool, names ...string) (at, entries []uint64) {
 	list, err := transparent.Functions(f, c, source)
 	require.NoError(t, err)

@@ -1,3 +1,3 @@
-// Package watchpoints compares what a machine tells of watched memory with a log of all
-// accesses: that of a model of some instructions, which knows neither engine.
+// Package watchpoints compares a machine's reports of watched memory with a log of all accesses.
+// The log comes from a model of some instructions, which knows neither engine.
 package watchpoints

@@ -16,7 +16,7 @@ import (
 	"kprobelab/x86"
 )
 
-// hit is one that was told, or is to be.
+// hit is a reported or an expected hit.
 type hit struct {
 	ip       uint64
 	watch    int32
@@ -70,7 +70,7 @@ type bench struct {
 	m               *machine.Machine
 	at, area, stack uint64
 	top             uint64 // rsp as the program begins
-	hits            int    // that were told
+	hits            int    // the number of reported hits
 }
 
 const programSize = 2048
@@ -142,7 +142,7 @@ func (b *bench) run(seed uint64) error {
 	return compare(want, got, watches)
 }
 
-// compare is the first difference of two lists of hits; those of one moment are in any order.
+// compare returns the first difference of two lists of hits; hits of one moment are in any order.
 func compare(want, got []hit, watches []machine.Watch) error {
 	for i := 0; i < len(want) || i < len(got); i++ {
 		if i < len(want) && i < len(got) && want[i] == got[i] {
@@ -184,7 +184,7 @@ func runs(t *testing.T) uint64 {
 	return 3000
 }
 
-// Random code with random watches: each access of the log is told, and no other.
+// Random code with random watches: each access of the log is reported, and no other.
 func TestNoneMissedNoneInvented(t *testing.T) {
 	for _, name := range engine.Names() {
 		e, err := engine.Named(name)

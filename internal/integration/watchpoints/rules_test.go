@@ -16,7 +16,7 @@ import (
 // data is writable memory that the functions get the address of.
 const data = tinyguest.DataBase + machine.PageSize
 
-// told is a hit as the tests compare it.
+// told is a reported hit, as the tests compare it.
 type told struct {
 	ip       x86.Addr
 	kinds    uint32
@@ -41,7 +41,7 @@ func point(at x86.Addr, length, kinds uint32, h watch.Handler) *watch.Watchpoint
 	return &watch.Watchpoint{Addr: at, Len: length, Kinds: kinds, CPU: watch.Any, Task: watch.Any, Handler: h}
 }
 
-// keep appends what is told to a list.
+// keep appends the reported hits to a list.
 func keep(list *[]told) watch.Handler {
 	return func(_ *watch.Watchpoint, h *watch.Hit, regs *x86.PtRegs) {
 		*list = append(*list, told{x86.Addr(regs.IP), h.Kinds, h.Old, h.New})
@@ -118,7 +118,7 @@ func TestOneAccess(t *testing.T) {
 	}
 }
 
-// What an instruction does to several is told at once, each with its own value.
+// The accesses of one instruction to several are reported at once, each with its own value.
 func TestSeveralOfOneInstruction(t *testing.T) {
 	img := &tinyguest.Image{}
 	mov := img.Add("mov", 0x48, 0x89, 0x37, 0xc3)
@@ -165,7 +165,7 @@ func TestHandlerDecides(t *testing.T) {
 	})
 }
 
-// Flags that nobody changes live through a hit.
+// Flags that the handler does not change survive a hit.
 func TestFlagsLive(t *testing.T) {
 	img := &tinyguest.Image{}
 	// xor %ecx,%ecx; cmp %rsi,%rdx; mov (%rdi),%rax; setb %cl; adc %rcx,%rcx; mov %rcx,%rax; ret
@@ -273,7 +273,7 @@ func TestSingleStep(t *testing.T) {
 	})
 }
 
-// The virtual clock of a run that hits nothing is that of one without watchpoints.
+// The virtual clock of a run that hits nothing equals the clock of a run without watchpoints.
 func TestCountsAreTheSame(t *testing.T) {
 	img := &tinyguest.Image{}
 	count := img.Add("count", 0xb9, 30, 0, 0, 0, 0xff, 0x07, 0xff, 0xc9, 0x75, 0xfa, 0xc3)
