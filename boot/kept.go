@@ -2,21 +2,102 @@ package boot
 
 import (
 	"context"
+	"errors"
+	"io"
+	"io/fs"
 
+	"kprobelab/internal/bounded"
+	"kprobelab/internal/qemu"
 	"kprobelab/kernels"
 )
 
-// Keep boots a kernel of a store as the options say, but for Kernel, and keeps its memory there. Progress may be nil.
-func Keep(ctx context.Context, s *kernels.Store, k *kernels.Kernel, o *Options, progress func(stage string, done, total int64)) error {
-	with := *o
+// Keeper boots kernels of a store, and keeps their memory there.
+type Keeper struct {
+	Store *kernels.Store
+	// Options are those of a boot; Kernel is the keeper's. Without a QEMU one is found, or fetched.
+	Options
+	// Booting is called before a kernel is booted, Progress while its memory is saved. Both may be nil.
+	Booting  func(k *kernels.Kernel)
+	Progress func(stage string, done, total int64)
+}
+
+// Keep boots a kernel of the store, and keeps its memory.
+func (b *Keeper) Keep(ctx context.Context, k *kernels.Kernel) error {
+	if b.QEMU == "" {
+		found, err := qemu.Find(ctx, func() (string, error) { return b.Store.QEMU(ctx) })
+		if err != nil {
+			return err
+		}
+		b.QEMU = found.Path
+	}
+	if b.Booting != nil {
+		b.Booting(k)
+	}
+	with := b.Options
 	var err error
 	if with.Kernel, err = Open(k.Image, nil); err != nil {
 		return err
 	}
-	return s.SaveDump(ctx, k, func(file string) error {
+	return b.Store.SaveDump(ctx, k, func(file string) error {
 		return Boot(ctx, &with, func(g *Guest) error {
-			_, err := g.Save(&Dump{File: file, Format: Zstd, Progress: progress})
+			_, err := g.Save(&Dump{File: file, Format: Zstd, Progress: b.Progress})
 			return err
 		})
 	})
+}
+
+// Find finds the dump that a word means: a file, which is the dump itself or an image to boot, or a release, which is fetched
+// if need be. What has no dump yet is booted, and kept. The empty word is the newest kernel that is kept with a dump, or the
+// newest there is.
+func (b *Keeper) Find(ctx context.Context, word string) (string, error) {
+	var k *kernels.Kernel
+	image, err := isImage(word)
+	switch {
+	case err == nil && !image:
+		return word, nil
+	case err == nil:
+		k, err = b.Store.Add(ctx, word, "")
+	case !errors.Is(err, fs.ErrNotExist):
+	case word == "":
+		k, err = b.newest(ctx)
+	default:
+		if k, err = b.Store.Find(word); err != nil {
+			k, err = b.Store.Fetch(ctx, word)
+		}
+	}
+	if err == nil && k.Dump == "" {
+		err = b.Keep(ctx, k)
+	}
+	if err != nil {
+		return "", err
+	}
+	return k.Dump, nil
+}
+
+func (b *Keeper) newest(ctx context.Context) (*kernels.Kernel, error) {
+	list, err := b.Store.Kept()
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range list {
+		if k.Dump != "" {
+			return k, nil
+		}
+	}
+	return b.Store.Fetch(ctx, "")
+}
+
+// isImage reports whether a file is an image to boot: a vmlinuz and a unified kernel image begin as a PE file does.
+func isImage(path string) (bool, error) {
+	f, err := bounded.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return false, err // the reader of dumps says what it is
+	}
+	var b [2]byte
+	_, err = io.ReadFull(f, b[:])
+	return err == nil && string(b[:]) == "MZ", nil
 }

@@ -106,7 +106,7 @@ func ParseJob(text string) (Job, error) {
 
 // ProgramJob is a program with its arguments, and more environment, NAME=VALUE.
 func ProgramJob(args []string, env ...string) Job {
-	return Job{Text: strings.Join(args, " "), Program: &booted.Program{Args: args, Env: slices.Concat(mailbox.Environment, env)}}
+	return Job{Text: mailbox.Line(args), Program: &booted.Program{Args: args, Env: slices.Concat(mailbox.Environment, env)}}
 }
 
 // ownEvents are a booted kernel's own: of points, and definitions for its uprobe_events and dynamic_events.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"os/signal"
 	"syscall"
@@ -74,7 +73,8 @@ func (p *execDoor) do(ctx context.Context, t *term, c *cli.Command) error {
 	return err
 }
 
-// program puts PROGRAM among the jobs, and gives all programs what the flags say.
+// program puts PROGRAM among the jobs, and gives all programs what the flags say. What a program needs of the host comes in
+// here: the plan's jobs have it as a booted.Program.
 func (p *execDoor) program(c *cli.Command) error {
 	args := c.Args().Slice()
 	if len(args) == 0 && len(p.Jobs) == 0 {
@@ -105,72 +105,19 @@ func (p *execDoor) log(t *term) io.Writer {
 // the newest that is kept, or the newest there is.
 func (t *term) bootedKernel(ctx context.Context, c *cli.Command) (string, error) {
 	word, err := kernelOf(c, "")
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", err
-	}
-	if word == "-" {
+	case word == "-":
 		return "", usagef("the guest kernel inside the program runs no programs: name a booted kernel, or one to boot")
-	}
-	image, err := bootable(word)
-	if err != nil || !image && exists(word) {
-		return word, err
+	case word != "" && !exists(word) && !kernels.IsName(word):
+		return "", noKernel(word)
 	}
 	s, err := t.store(c)
 	if err != nil {
 		return "", &failure{exitImage, err}
 	}
-	k, err := t.keptKernel(ctx, s, word, image)
-	t.progressDone()
-	if err == nil && k.Dump == "" {
-		err = t.bootKept(ctx, s, k, &boot.Options{CPU: kimage.DefaultCPU, CPUs: 1, Megabytes: 128, Limit: bootLimit})
-	}
-	if err != nil {
-		return "", ofKernels(err)
-	}
-	return k.Dump, nil
-}
-
-// keptKernel is the kernel of a word, or of an image, in the user's folder.
-func (t *term) keptKernel(ctx context.Context, s *kernels.Store, word string, image bool) (*kernels.Kernel, error) {
-	switch {
-	case image:
-		return s.Add(ctx, word, "")
-	case word == "":
-		list, err := s.Kept()
-		if err != nil {
-			return nil, err
-		}
-		for _, k := range list {
-			if k.Dump != "" {
-				return k, nil
-			}
-		}
-		return s.Fetch(ctx, "")
-	case !kernels.IsName(word):
-		return nil, noKernel(word)
-	}
-	if k, err := s.Find(word); err == nil {
-		return k, nil
-	}
-	return keptOrFetched(ctx, s, word)
-}
-
-// bootable reports whether a file is an image to boot: a vmlinuz and a unified kernel image begin as a PE file does.
-func bootable(path string) (bool, error) {
-	if !exists(path) {
-		return false, nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	var b [2]byte
-	_, err = io.ReadFull(f, b[:])
-	return err == nil && string(b[:]) == "MZ", nil
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return !errors.Is(err, fs.ErrNotExist)
+	return t.keep(s, &boot.Options{CPU: kimage.DefaultCPU, CPUs: 1, Megabytes: 128}, func(b *boot.Keeper) (string, error) {
+		return b.Find(ctx, word)
+	})
 }

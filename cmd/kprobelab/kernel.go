@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"slices"
@@ -98,6 +100,11 @@ func (t *term) asKernel(c *cli.Command, path string) (string, error) {
 		return k.Dump, nil
 	}
 	return k.Image, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // noKernel is the error for a word of --kernel that is neither a file nor a release.

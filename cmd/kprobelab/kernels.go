@@ -16,7 +16,6 @@ import (
 
 	"kprobelab/boot"
 	"kprobelab/internal/printable"
-	"kprobelab/internal/qemu"
 	"kprobelab/kernels"
 	"kprobelab/kimage"
 )
@@ -207,7 +206,7 @@ func kernelsFetch(ctx context.Context, t *term, c *cli.Command, s *kernels.Store
 }
 
 func kernelsBoot(ctx context.Context, t *term, c *cli.Command, s *kernels.Store) error {
-	o := &boot.Options{CPU: kimage.DefaultCPU, CPUs: c.Int("cpus"), Append: c.String("append"), Limit: bootLimit}
+	o := &boot.Options{CPU: kimage.DefaultCPU, CPUs: c.Int("cpus"), Append: c.String("append")}
 	var err error
 	if o.Megabytes, err = megabytes(c.String("memory")); err != nil {
 		return err
@@ -224,7 +223,7 @@ func kernelsBoot(ctx context.Context, t *term, c *cli.Command, s *kernels.Store)
 			return err
 		}
 		if k.Dump == "" || c.Bool("again") {
-			if err := t.bootKept(ctx, s, k, o); err != nil {
+			if _, err := t.keep(s, o, func(b *boot.Keeper) (string, error) { return "", b.Keep(ctx, k) }); err != nil {
 				return err
 			}
 		}
@@ -237,26 +236,24 @@ func kernelsBoot(ctx context.Context, t *term, c *cli.Command, s *kernels.Store)
 // bootLimit is the longest that a boot may take.
 const bootLimit = 5 * time.Minute
 
-// bootKept boots a kernel of the user's folder, and keeps its dump there.
-func (t *term) bootKept(ctx context.Context, s *kernels.Store, k *kernels.Kernel, o *boot.Options) error {
-	if o.QEMU == "" {
-		found, err := qemu.Find(ctx, func() (string, error) { return s.QEMU(ctx) })
-		if err != nil {
-			return err
-		}
-		o.QEMU = found.Path
-	}
-	t.progressDone()
-	t.sayf("booting %s", printable.Name(k.Release))
+// keep boots kernels of the user's folder, and says what is done.
+func (t *term) keep(s *kernels.Store, o *boot.Options, do func(*boot.Keeper) (string, error)) (string, error) {
 	wait := &bootProgress{t: t}
-	o.Console = wait
-	err := boot.Keep(ctx, s, k, o, func(stage string, done, total int64) { wait.end(); t.progress(stage, done, total) })
+	o.Console, o.Limit = wait, bootLimit
+	dump, err := do(&boot.Keeper{
+		Store: s, Options: *o,
+		Booting: func(k *kernels.Kernel) {
+			t.progressDone()
+			t.sayf("booting %s", printable.Name(k.Release))
+		},
+		Progress: func(stage string, done, total int64) { wait.end(); t.progress(stage, done, total) },
+	})
 	wait.end()
 	t.progressDone()
 	if err != nil {
-		return t.bootFailed(err, o.CPU)
+		return "", t.bootFailed(err, o.CPU)
 	}
-	return nil
+	return dump, nil
 }
 
 // keptOrFetched is a kernel that is there by its release, of a vendor of any kind, or one that is fetched.

@@ -32,6 +32,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		var said string
 		if args, said, err = reworded(app, args); said != "" {
 			t.sayf("%s", said)
+			t.writtenErr.n = 0 // the output's bound is the command's own
 		}
 	}
 	if err == nil {

@@ -60,7 +60,7 @@ func reworded(app *cli.Command, args []string) (now []string, said string, err e
 	if err != nil {
 		return args, "", err
 	}
-	said = fmt.Sprintf("kprobelab: this command line is now: kprobelab %s", shellLine(now))
+	said = fmt.Sprintf("kprobelab: this command line is now: kprobelab %s", mailbox.Line(now))
 	if now[0] == "exec" {
 		now = slices.Insert(now, 1, "--exits")
 	}
@@ -152,17 +152,4 @@ func asExec(list []given) ([]string, error) {
 		now = append(now, "--kernel", "-")
 	}
 	return withProgram(now, program), nil
-}
-
-// shellLine writes words for a shell.
-func shellLine(words []string) string {
-	list := make([]string, len(words))
-	for i, w := range words {
-		if list[i] = w; w == "" || strings.ContainsFunc(w, func(r rune) bool {
-			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_=./:,+@%^", r))
-		}) {
-			list[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(list, " ")
 }

@@ -24,6 +24,20 @@ func Program(kind Kind, line string, input []byte) (Command, error) {
 	return Command{Kind: kind, Args: args, Env: slices.Clone(Environment), Dir: "/", Input: input}, nil
 }
 
+// Line writes words so that Program, and a shell, read them again.
+func Line(words []string) string {
+	list := make([]string, len(words))
+	for i, w := range words {
+		if list[i] = w; w == "" || strings.ContainsFunc(w, func(r rune) bool { return r > '~' || !strings.ContainsRune(plain, r) }) {
+			list[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+// plain are the characters that need no quotes.
+const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,+@%^"
+
 // words cuts a line at blanks that are not quoted.
 func words(line string) (list []string, err error) {
 	var word strings.Builder
