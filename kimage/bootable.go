@@ -1,6 +1,10 @@
 package kimage
 
-import "kprobelab/internal/bounded"
+import (
+	"errors"
+
+	"kprobelab/internal/container"
+)
 
 // ReadBootable reads the bzImage that a loader would start: the file itself, or the one in
 // a unified kernel image.
@@ -9,26 +13,30 @@ func ReadBootable(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := int64(0)
-	for range bounded.Wraps {
-		switch {
-		case isBzImage(b):
-			return b, nil
-		case isELF(b):
-			return nil, badFormat(path, at, "a vmlinuz is wanted, which a loader can start; this is a vmlinux or another ELF file")
-		case isPE(b):
-			b, at, err = peKernel(path, b)
-		case compressionOf(b) != nil:
-			b, err = decompressImage(path, at, b, nil)
-		default:
-			err = badFormat(path, at, "a Linux x86-64 bzImage is wanted; %s", describe(b))
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return nil, badFormat(path, at, "a bzImage is wanted, there are only files in files")
+	b, err = container.Bootable(b)
+	return b, named(path, err)
 }
 
 // ReadUnpacked reads a file that may be packed, such as a module.
 func ReadUnpacked(path string) ([]byte, error) { return readMaybePacked(path, nil) }
+
+// unwrap returns the ELF that a file is or contains.
+func unwrap(file string, b []byte, report func(string, int64, int64)) ([]byte, error) {
+	b, err := container.Unwrap(b, report)
+	return b, named(file, err)
+}
+
+// decompressBeside unpacks a file that is beside an image.
+func decompressBeside(file string, b []byte, report func(string, int64, int64)) ([]byte, error) {
+	b, err := container.Beside(b, report)
+	return b, named(file, err)
+}
+
+// named puts the file's name into an error of its container.
+func named(file string, err error) error {
+	var e *container.Error
+	if errors.As(err, &e) {
+		return &FormatError{file, e.Offset, e.Want}
+	}
+	return err
+}

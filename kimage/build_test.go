@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"slices"
 
+	"kprobelab/internal/container"
 	"kprobelab/x86"
 )
 
@@ -316,7 +317,7 @@ func testBzImage(payload []byte, elfSize int) []byte {
 	copy(b[bzMagic:], "HdrS")
 	le.PutUint16(b[bzVersion:], 0x20f)
 	le.PutUint16(b[bzXLoadFlags:], 1)
-	if c := compressionOf(payload); c != nil && c.name != "gzip" {
+	if container.Packed(payload) && !bytes.HasPrefix(payload, []byte("\x1f\x8b")) {
 		payload = appendUint(slices.Clone(payload), uint64(elfSize), 4)
 	}
 	le.PutUint32(b[bzPayloadLen:], uint32(len(payload)))

@@ -1,7 +1,6 @@
 package kimage
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/binary"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"strings"
 
 	"kprobelab/internal/bounded"
+	"kprobelab/internal/container"
 	"kprobelab/internal/printable"
 	"kprobelab/x86"
 )
@@ -36,9 +36,9 @@ const (
 
 	ptLoad = 1
 
-	ehdrSize = 64
-	phdrSize = 56
-	shdrSize = 64
+	ehdrSize = container.ELFHeader
+	phdrSize = container.ELFProgram
+	shdrSize = container.ELFSection
 	symSize  = 24
 	relaSize = 24
 )
@@ -83,8 +83,6 @@ func (f *elfFile) content(s *elfSection) []byte {
 	return f.data[s.off : s.off+s.size : s.off+s.size]
 }
 
-func isELF(b []byte) bool { return bytes.HasPrefix(b, []byte("\x7fELF")) }
-
 // parseELF reads the header, the program headers and the section headers.
 func parseELF(name string, data []byte) (*elfFile, error) {
 	f := &elfFile{name: name, data: data}
@@ -106,7 +104,7 @@ func parseELF(name string, data []byte) (*elfFile, error) {
 func (f *elfFile) header() error {
 	b := f.data
 	switch {
-	case !isELF(b):
+	case !container.IsELF(b):
 		return badFormat(f.name, 0, "an ELF file is wanted")
 	case len(b) < ehdrSize:
 		return badFormat(f.name, int64(len(b)), "the ELF header is cut off: 64 bytes are wanted")

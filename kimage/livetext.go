@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 
+	"kprobelab/internal/container"
 	"kprobelab/x86"
 )
 
@@ -21,7 +22,7 @@ func (img *Image) layLiveText() error {
 	if err != nil {
 		return err
 	}
-	if isELF(b) {
+	if container.IsELF(b) {
 		return img.overlayELF(path, b)
 	}
 	return img.overlayText(path, at, b)

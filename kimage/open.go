@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"kprobelab/internal/container"
 	"kprobelab/internal/printable"
 	"kprobelab/x86"
 )
@@ -31,8 +32,7 @@ func Open(path string, o *Options) (*Image, error) {
 // OpenReader reads an image from r to its end, as Open does from a file; name
 // is for messages.
 func OpenReader(name string, r io.Reader, o *Options) (*Image, error) {
-	c := collector{r: r, size: anyExtent, max: maxImage, tooLong: badFormat(name, -1, "more than 1 GiB came")}
-	b, err := c.collect()
+	b, err := container.Read(r, 0, maxImage, badFormat(name, -1, "more than 1 GiB came"))
 	if errors.Is(err, ErrFormat) {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"kprobelab/internal/bounded"
+	"kprobelab/internal/container"
 )
 
 // readFile reads a file, an ELF without its debugging information. It fails at once on
@@ -39,13 +40,11 @@ func readFile(path string) ([]byte, error) {
 	if st.Size() > maxImage {
 		return nil, badFormat(path, -1, "the file has %d bytes, at most 1 GiB is read", st.Size())
 	}
-	// One byte more: the end shows without growing.
-	size := func([]byte) (int64, error) { return st.Size() + 1, nil }
-	if st.Size() == 0 { // a pipe, or a file of procfs
-		size = anyExtent
+	size := st.Size() // 0 of a pipe, or a file of procfs
+	if size > 0 {
+		size++ // the end shows without growing
 	}
-	c := collector{r: f, size: size, max: maxImage, tooLong: badFormat(path, -1, "the file has more than 1 GiB")}
-	return c.collect()
+	return container.Read(f, size, maxImage, badFormat(path, -1, "the file has more than 1 GiB"))
 }
 
 // sparseFrom is the size from which it pays to leave sections out.
@@ -56,7 +55,7 @@ const sparseFrom = 32 << 20
 // returns nil for a file that is no ELF, or has no such sections.
 func readSparse(path string, f *os.File, size int64) ([]byte, error) {
 	var head [ehdrSize]byte
-	if _, err := f.ReadAt(head[:], 0); err != nil || !isELF(head[:]) {
+	if _, err := f.ReadAt(head[:], 0); err != nil || !container.IsELF(head[:]) {
 		return nil, nil
 	}
 	off, n, names := int64(le.Uint64(head[40:])), int64(le.Uint16(head[60:])), int64(le.Uint16(head[62:]))

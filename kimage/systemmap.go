@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"kprobelab/internal/container"
 	"kprobelab/internal/printable"
 	"kprobelab/x86"
 )
@@ -15,7 +16,7 @@ func readMaybePacked(path string, report func(string, int64, int64)) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	if compressionOf(b) == nil {
+	if !container.Packed(b) {
 		return b, nil
 	}
 	return decompressBeside(path, b, report)

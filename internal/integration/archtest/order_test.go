@@ -64,6 +64,7 @@ var alone = map[string][]string{
 	"hostfiles": {},
 	// What packages have is read without a word of kernels.
 	"internal/xz":          {},
+	"internal/container":   {},
 	"internal/unpack":      {},
 	"internal/debian":      {},
 	"internal/rpm":         {},

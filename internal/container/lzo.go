@@ -1,4 +1,4 @@
-package kimage
+package container
 
 import (
 	"bytes"

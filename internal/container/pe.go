@@ -1,4 +1,4 @@
-package kimage
+package container
 
 import (
 	"bytes"
@@ -28,23 +28,23 @@ const (
 func isPE(b []byte) bool { return bytes.HasPrefix(b, []byte("MZ")) }
 
 // peKernel returns the kernel in a unified image, and its offset in the file.
-func peKernel(file string, b []byte) (kernel []byte, off int64, err error) {
+func peKernel(b []byte) (kernel []byte, off int64, err error) {
 	if len(b) < peAt+4 {
-		return nil, 0, badFormat(file, int64(len(b)), "the PE file is cut off")
+		return nil, 0, bad(int64(len(b)), "the PE file is cut off")
 	}
 	at := int64(le.Uint32(b[peAt:]))
 	if at > int64(len(b))-peHeader || !bytes.HasPrefix(b[at:], []byte("PE\x00\x00")) {
-		return nil, 0, badFormat(file, at, "a Linux kernel is wanted, this is a program for MS-DOS")
+		return nil, 0, bad(at, "a Linux kernel is wanted, this is a program for MS-DOS")
 	}
 	h := b[at:]
 	if m := le.Uint16(h[peMachine:]); m != peAMD64 {
-		return nil, 0, badFormat(file, at+peMachine, "an x86-64 kernel is wanted, this PE file is for machine %#x", m)
+		return nil, 0, bad(at+peMachine, "an x86-64 kernel is wanted, this PE file is for machine %#x", m)
 	}
 	table := peHeader + int64(le.Uint16(h[peOptional:]))
 	for i := range int64(le.Uint16(h[peSections:])) {
 		from := table + i*peSection
 		if from > int64(len(h))-peSection {
-			return nil, 0, badFormat(file, at+from, "the PE file's section table is cut off")
+			return nil, 0, bad(at+from, "the PE file's section table is cut off")
 		}
 		s := h[from:]
 		if strings.TrimRight(string(s[:8]), "\x00") != ".linux" {
@@ -56,9 +56,9 @@ func peKernel(file string, b []byte) (kernel []byte, off int64, err error) {
 			n = min(n, v)
 		}
 		if off > int64(len(b)) || n > int64(len(b))-off {
-			return nil, 0, badFormat(file, off, "the section .linux of %d bytes at %#x is cut off", n, off)
+			return nil, 0, bad(off, "the section .linux of %d bytes at %#x is cut off", n, off)
 		}
 		return b[off : off+n], off, nil
 	}
-	return nil, 0, badFormat(file, at, "this is a PE file without the Linux boot header, and without a section .linux")
+	return nil, 0, bad(at, "this is a PE file without the Linux boot header, and without a section .linux")
 }

@@ -1,4 +1,4 @@
-package kimage
+package container
 
 import (
 	"bytes"
@@ -7,52 +7,52 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// unwrap returns the ELF that a file is or contains.
-func unwrap(name string, b []byte, report func(string, int64, int64)) ([]byte, error) {
+// Unwrap returns the ELF that a file is or contains. The error is an *Error.
+func Unwrap(b []byte, report func(string, int64, int64)) ([]byte, error) {
 	at := int64(0)
 	for depth := range bounded.Wraps {
 		var err error
 		switch {
-		case isELF(b) && depth == 0:
+		case IsELF(b) && depth == 0:
 			return b, nil
-		case isELF(b):
+		case IsELF(b):
 			return bytes.Clone(b), nil // it is a part of the file
 		case isBzImage(b):
-			b, at, err = bzPayload(name, b)
+			b, at, err = bzPayload(b)
 		case isZboot(b):
-			b, at, err = zbootPayload(name, b)
+			b, at, err = zbootPayload(b)
 		case isPE(b):
-			b, at, err = peKernel(name, b)
+			b, at, err = peKernel(b)
 		case compressionOf(b) != nil:
-			b, err = decompressImage(name, at, b, report)
-			if err == nil && isELF(b) {
+			b, err = decompressImage(at, b, report)
+			if err == nil && IsELF(b) {
 				return b, nil
 			}
 		default:
-			err = noImage(name, at, b, depth > 0)
+			err = noImage(at, b, depth > 0)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	return nil, badFormat(name, at, "an ELF is wanted, there are only files in files")
+	return nil, bad(at, "an ELF is wanted, there are only files in files")
 }
 
 // noImage is the error for b, which stands at that offset of the file; inside of
 // another format or not.
-func noImage(name string, at int64, b []byte, inside bool) error {
+func noImage(at int64, b []byte, inside bool) error {
 	if inside {
-		return badFormat(name, at, "an ELF, or compressed data (gzip, zstd, xz, lz4, bzip2, lzma or lzo), is wanted here; %s", describe(b))
+		return bad(at, "an ELF, or compressed data (gzip, zstd, xz, lz4, bzip2, lzma or lzo), is wanted here; %s", describe(b))
 	}
-	return badFormat(name, at, "an ELF or a Linux x86-64 bzImage is wanted; %s", describe(b))
+	return bad(at, "an ELF or a Linux x86-64 bzImage is wanted; %s", describe(b))
 }
 
 // imageExtent returns the length of the image that begins with b; 0 if the image
 // does not say. It fails if b begins neither an image nor a format that can contain
 // one.
-func imageExtent(file string, at int64, b []byte) (int64, error) {
+func imageExtent(at int64, b []byte) (int64, error) {
 	switch {
-	case isELF(b):
+	case IsELF(b):
 		return elfExtent(b), nil
 	case isBzImage(b) && len(b) >= bzHeaderEnd:
 		off, n := bzPlace(b)
@@ -60,17 +60,17 @@ func imageExtent(file string, at int64, b []byte) (int64, error) {
 	case isBzImage(b), isZboot(b), isPE(b), compressionOf(b) != nil:
 		return 0, nil
 	}
-	return 0, noImage(file, at, b, true)
+	return 0, noImage(at, b, true)
 }
 
 // elfExtent returns the length of the ELF that begins with b: the end of its
 // headers and of the parts that they describe, as far as b has the headers. It
 // returns 0 if b is no header.
 func elfExtent(b []byte) int64 {
-	if len(b) < ehdrSize {
+	if len(b) < ELFHeader {
 		return 0
 	}
-	end := uint64(ehdrSize)
+	end := uint64(ELFHeader)
 	reach := func(off, n uint64) { // one that overflows is for parseELF
 		if off+n >= off {
 			end = max(end, off+n)
@@ -83,15 +83,15 @@ func elfExtent(b []byte) int64 {
 			off += size
 		}
 	}
-	each(le.Uint64(b[32:]), uint64(le.Uint16(b[56:])), phdrSize, func(h []byte) {
+	each(le.Uint64(b[32:]), uint64(le.Uint16(b[56:])), ELFProgram, func(h []byte) {
 		reach(le.Uint64(h[8:]), le.Uint64(h[32:]))
 	})
-	each(le.Uint64(b[40:]), uint64(le.Uint16(b[60:])), shdrSize, func(h []byte) {
-		if le.Uint32(h[4:]) != shtNobits {
+	each(le.Uint64(b[40:]), uint64(le.Uint16(b[60:])), ELFSection, func(h []byte) {
+		if le.Uint32(h[4:]) != elfNobits {
 			reach(le.Uint64(h[24:]), le.Uint64(h[32:]))
 		}
 	})
-	return int64(min(end, maxImage+1))
+	return int64(min(end, bounded.Image+1))
 }
 
 // describe describes a file that is no image, for the error's text.

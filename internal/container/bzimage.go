@@ -1,4 +1,4 @@
-package kimage
+package container
 
 // Offsets in the x86 boot protocol's setup header (Documentation/arch/x86/
 // boot.rst, "The Real-Mode Kernel Header").
@@ -22,20 +22,20 @@ func isBzImage(b []byte) bool {
 
 // bzPayload returns the kernel in a bzImage, packed or not, and its offset in the
 // file. What follows it, padding or a signature, is not looked at.
-func bzPayload(file string, b []byte) (payload []byte, off int64, err error) {
+func bzPayload(b []byte) (payload []byte, off int64, err error) {
 	version := le.Uint16(b[bzVersion:])
 	if version < 0x208 {
-		return nil, 0, badFormat(file, bzVersion, "boot protocol 2.08 or later is wanted, this image has %d.%02d", version>>8, version&0xff)
+		return nil, 0, bad(bzVersion, "boot protocol 2.08 or later is wanted, this image has %d.%02d", version>>8, version&0xff)
 	}
 	if len(b) < bzHeaderEnd {
-		return nil, 0, badFormat(file, int64(len(b)), "the setup header is cut off")
+		return nil, 0, bad(int64(len(b)), "the setup header is cut off")
 	}
 	if version >= 0x20c && le.Uint16(b[bzXLoadFlags:])&1 == 0 {
-		return nil, 0, badFormat(file, bzXLoadFlags, "an x86-64 kernel is wanted, this image has no 64-bit entry")
+		return nil, 0, bad(bzXLoadFlags, "an x86-64 kernel is wanted, this image has no 64-bit entry")
 	}
 	off, n := bzPlace(b)
 	if n < 8 || off+n > int64(len(b)) {
-		return nil, 0, badFormat(file, bzPayloadOff, "the payload is cut off: %d bytes at %#x in a file of %d bytes", n, off, len(b))
+		return nil, 0, bad(bzPayloadOff, "the payload is cut off: %d bytes at %#x in a file of %d bytes", n, off, len(b))
 	}
 	payload = b[off : off+n]
 	// gzip ends with the unpacked size by itself; to the others the build appends it.

@@ -1,9 +1,10 @@
-package kimage
+package container
 
 import (
 	"bytes"
 	"compress/bzip2"
 	"compress/gzip"
+	"encoding/binary"
 	"errors"
 	"io"
 
@@ -14,6 +15,12 @@ import (
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/xz"
 )
+
+// Packed reports what is compressed.
+func Packed(b []byte) bool { return compressionOf(b) != nil }
+
+// le is the order of bytes of all formats but lzop's.
+var le = binary.LittleEndian
 
 // compression is one of the formats that a kernel image, or a file beside it,
 // may be packed in.
@@ -49,27 +56,27 @@ func compressionOf(b []byte) *compression {
 // decompressImage unpacks an image, b, which begins with one of the known
 // magics; at is its place in the file. What is no image is refused by its first
 // bytes.
-func decompressImage(file string, at int64, b []byte, report func(string, int64, int64)) ([]byte, error) {
-	return decompress(file, at, b, &collector{size: func(b []byte) (int64, error) {
-		return imageExtent(file, at, b)
-	}, max: maxImage, tooLong: errTooLarge}, report)
+func decompressImage(at int64, b []byte, report func(string, int64, int64)) ([]byte, error) {
+	return decompress(at, b, &collector{size: func(b []byte) (int64, error) {
+		return imageExtent(at, b)
+	}, max: bounded.Image, tooLong: errTooLarge}, report)
 }
 
-// decompressBeside unpacks a file that is beside an image.
-func decompressBeside(file string, b []byte, report func(string, int64, int64)) ([]byte, error) {
+// Beside unpacks a file that is beside an image. The error is an *Error.
+func Beside(b []byte, report func(string, int64, int64)) ([]byte, error) {
 	size := func(b []byte) (int64, error) {
-		if isELF(b) {
+		if IsELF(b) {
 			return elfExtent(b), nil
 		}
 		return 0, nil
 	}
-	return decompress(file, 0, b, &collector{size: size, max: bounded.BesideImage, tooLong: errTooLong}, report)
+	return decompress(0, b, &collector{size: size, max: bounded.BesideImage, tooLong: errTooLong}, report)
 }
 
-func decompress(file string, at int64, b []byte, c *collector, report func(string, int64, int64)) ([]byte, error) {
+func decompress(at int64, b []byte, c *collector, report func(string, int64, int64)) ([]byte, error) {
 	format := compressionOf(b)
 	if format == nil {
-		return nil, badFormat(file, at, "compressed data is wanted (gzip, zstd, xz, lz4, bzip2, lzma or lzo)")
+		return nil, bad(at, "compressed data is wanted (gzip, zstd, xz, lz4, bzip2, lzma or lzo)")
 	}
 	packed := bytes.NewReader(b)
 	c.packed = func() int64 { return int64(len(b) - packed.Len()) }
@@ -82,16 +89,16 @@ func decompress(file string, at int64, b []byte, c *collector, report func(strin
 	if z, ok := c.r.(*zstd.Decoder); ok {
 		z.Close()
 	}
-	var known *FormatError
+	var known *Error
 	switch {
 	case err == nil:
 		return out, nil
 	case errors.As(err, &known):
 		return nil, known
 	case errors.Is(err, errTooLarge), errors.Is(err, errTooLong), errors.Is(err, errTooPacked), errors.Is(err, bounded.ErrNoRoom):
-		return nil, badFormat(file, at, "%v", err)
+		return nil, bad(at, "%v", err)
 	}
-	return nil, badFormat(file, at, "intact %s data is wanted: %v", format.name, plain(err))
+	return nil, bad(at, "intact %s data is wanted: %v", format.name, plain(err))
 }
 
 // plain keeps an error to one line.

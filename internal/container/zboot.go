@@ -1,4 +1,4 @@
-package kimage
+package container
 
 import "bytes"
 
@@ -17,15 +17,15 @@ func isZboot(b []byte) bool {
 }
 
 // zbootPayload returns the kernel in a zboot image, and its offset in the file.
-func zbootPayload(file string, b []byte) (payload []byte, off int64, err error) {
+func zbootPayload(b []byte) (payload []byte, off int64, err error) {
 	off, n := int64(le.Uint32(b[zbootAt:])), int64(le.Uint32(b[zbootLen:]))
 	if off > int64(len(b)) || n > int64(len(b))-off {
-		return nil, 0, badFormat(file, zbootAt, "the payload is cut off: %d bytes at %#x in a file of %d bytes", n, off, len(b))
+		return nil, 0, bad(zbootAt, "the payload is cut off: %d bytes at %#x in a file of %d bytes", n, off, len(b))
 	}
 	payload = b[off : off+n]
-	if compressionOf(payload) == nil && !isELF(payload) && !isBzImage(payload) {
+	if compressionOf(payload) == nil && !IsELF(payload) && !isBzImage(payload) {
 		name, _, _ := bytes.Cut(b[zbootPack:zbootEnd], []byte{0})
-		return nil, 0, badFormat(file, off, "the payload, packed by %q, is wanted in a format that is known here (gzip, zstd, xz, lz4, bzip2, lzma or lzo)", name)
+		return nil, 0, bad(off, "the payload, packed by %q, is wanted in a format that is known here (gzip, zstd, xz, lz4, bzip2, lzma or lzo)", name)
 	}
 	return payload, off, nil
 }

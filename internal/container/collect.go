@@ -1,4 +1,4 @@
-package kimage
+package container
 
 import (
 	"bytes"
@@ -23,12 +23,15 @@ var (
 	errTooPacked = errors.New("it unpacks to more than 100 times its size, which no kernel does")
 )
 
+// Read reads a stream of at most so many bytes, past which the error is tooLong; size is a guess of its length, 0 for none.
+func Read(r io.Reader, size, most int64, tooLong error) ([]byte, error) {
+	c := collector{r: r, size: func([]byte) (int64, error) { return size, nil }, max: most, tooLong: tooLong}
+	return c.collect()
+}
+
 // extent computes the least length of the file that begins with b, as far as b
 // tells it; 0 if it does not. An error ends the reading.
 type extent func(b []byte) (int64, error)
-
-// anyExtent always returns 0.
-func anyExtent([]byte) (int64, error) { return 0, nil }
 
 const (
 	// collectHead is the number of bytes that are read before size is called.
