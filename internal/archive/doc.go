@@ -1,9 +1,9 @@
-// Package archive keeps kernels as small files: what report.Check asks of an
-// image, answered beforehand and packed. A check of hundreds of kernels reads
-// these files and needs no image.
+// Package archive keeps kernels as small files: the answers that report.Check needs
+// from an image are computed in advance and packed. A check of hundreds of kernels
+// reads these files and needs no image.
 //
-// It must not know how a verdict is come to, nor what a probe is: package report
-// answers, and this package keeps the answers.
+// It must not know how a verdict is found, nor what a probe is: package report answers,
+// and this package keeps the answers.
 //
 // A file is
 //

@@ -21,8 +21,8 @@ const Suffix = ".kpack"
 
 const (
 	magic = "kpblpack"
-	// version is the form of a file that needs no other, versionBase that of a file
-	// that is a difference. This program reads and writes both.
+	// version is the version of a file that needs no other file, versionBase that of a
+	// file that is a difference. This program reads and writes both.
 	version     = 2
 	versionBase = 3
 	fixedLen    = len(magic) + 12
@@ -31,7 +31,7 @@ const (
 // The limits of a file and of its parts, in bytes. A kernel with four thousand
 // modules stays far below.
 const (
-	// maxWindow is that of a piece of text, of which a difference needs several at once:
+	// maxWindow bounds a piece of text, of which a difference needs several at once:
 	// each address of the piece takes five bytes at most.
 	maxWindow = 5 * window
 )
@@ -61,8 +61,8 @@ type Header struct {
 	// package; "" if the banner does not tell it.
 	Distribution string `json:"distribution,omitempty"`
 	Package      string `json:"package,omitempty"`
-	// BuildID is the linker's, in hexadecimal, or where there is none a hash of
-	// the text with "text-" before it.
+	// BuildID is the linker's, in hexadecimal, or without one a hash of the text with
+	// "text-" before it.
 	BuildID string `json:"build_id"`
 	CPU     string `json:"cpu"`
 	Profile string `json:"profile"`
@@ -87,8 +87,8 @@ type sectionHead struct {
 	Packed int    `json:"packed"`
 	Size   int    `json:"size"`
 	CRC    uint32 `json:"crc32c"`
-	// From is the CRC-32C of what the section is a difference from; nil where the
-	// section stands alone.
+	// From is the CRC-32C of the data from which the section is a difference; nil if
+	// the section stands alone.
 	From *uint32 `json:"from_crc32c,omitempty"`
 }
 
@@ -152,9 +152,9 @@ type file struct {
 	base *file
 }
 
-// readFile reads a file's header and checks its sections, and those of the files that it
-// is a difference from. Errors of the content are ErrFormat, ErrNewer, ErrOlder or
-// ErrBase, others the system's; each names the file.
+// readFile reads a file's header and checks its sections, and those of the files from
+// which it is a difference. Errors of the content are ErrFormat, ErrNewer, ErrOlder or
+// ErrBase, others are the system's; each names the file.
 func readFile(name string) (*file, error) { return readChain(name, maxChain) }
 
 // readable is readFile, of a file whose rules this program reads, too.
@@ -173,8 +173,8 @@ func readable(name string) (*file, error) {
 	return f, nil
 }
 
-// ReadHeader says which kernel a file is of. The whole file is checked; errors are those
-// of Open.
+// ReadHeader reads a file's header, which names the kernel. The whole file is checked;
+// errors are as in Open.
 func ReadHeader(name string) (Header, error) {
 	f, err := readable(name)
 	if err != nil {
@@ -268,7 +268,7 @@ func newDecoder(more ...zstd.DOption) (*zstd.Decoder, error) {
 	}, more...)...)
 }
 
-// section unpacks a section; nil where the file has none of that name.
+// section unpacks a section; nil if the file has none of that name.
 func (f *file) section(name string) ([]byte, error) {
 	p, ok := f.parts[name]
 	if !ok {

@@ -152,8 +152,8 @@ func (g *group) window(i int) ([]byte, error) {
 	return w, err
 }
 
-// readTables reads the types of all areas, those of modules on base, the kernel's;
-// nil for the kernel's own group.
+// readTables reads the types of all areas; modules' types build on base, the kernel's
+// table, which is nil for the kernel's own group.
 func (g *group) readTables(base *ctypes.Table) error {
 	if g.tables != nil || !g.Types {
 		return nil

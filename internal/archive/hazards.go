@@ -21,13 +21,13 @@ type hazardPoint struct {
 	ID     hazard.ID     `json:"id"`
 	Effect hazard.Effect `json:"effect"`
 	Says   string        `json:"says"`
-	// Lands is the distance to the wrong address that control comes to, 0 for none.
+	// Lands is the distance to the wrong address at which the CPU continues, 0 if there is none.
 	Lands int64 `json:"lands,omitempty"`
 
 	at x86.Addr
 }
 
-// hazards are a group's, by address; those of one address are in the table's order.
+// hazards are a group's hazards, by address; hazards of one address are in the table's order.
 type hazards struct {
 	mu   sync.Mutex
 	list []hazardPoint
@@ -50,7 +50,7 @@ func (h *hazards) add(at x86.Addr, found []hazard.Finding) {
 	}
 }
 
-// pack makes the section. An address that several asked about is there once.
+// pack makes the section. A hazard that was added several times is there once.
 func (h *hazards) pack() ([]byte, error) {
 	slices.SortStableFunc(h.list, func(a, b hazardPoint) int { return cmp.Compare(a.at, b.at) })
 	h.list = slices.CompactFunc(h.list, func(a, b hazardPoint) bool { return a.at == b.at && a.ID == b.ID })
@@ -97,7 +97,7 @@ func (h *hazards) of(at x86.Addr) (found []hazard.Finding) {
 	return found
 }
 
-// hazardsAt are the group's at an address, read when they are first asked for.
+// hazardsAt returns the group's hazards at an address; they are read at the first use.
 func (g *group) hazardsAt(at x86.Addr) ([]hazard.Finding, error) {
 	if g.hazards == nil {
 		b, err := g.section(hazardSection)

@@ -25,7 +25,7 @@ func points(t testing.TB, img *kimage.Image) (lines []string) {
 	return lines
 }
 
-// Rule: every hazard of the image is the file's, with its words, and no other point has one.
+// Rule: the file has every hazard of the image, with its words, and no other point has one.
 func TestEveryHazardIsThere(t *testing.T) {
 	img := guest(t)
 	k, _ := packed(t, img)
@@ -33,7 +33,7 @@ func TestEveryHazardIsThere(t *testing.T) {
 	for _, row := range cells(t, k, strings.Join(points(t, img), "\n")) {
 		require.NotEmpty(t, row.Cells[0].Hazards, row.Text)
 	}
-	// The form of the answers is what TestEveryAddressIsAnsweredAlike compares.
+	// TestEveryAddressIsAnsweredAlike compares the form of the answers.
 }
 
 // Rule: a file from before there were hazards has none and says that it was not asked.

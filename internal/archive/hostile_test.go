@@ -21,7 +21,7 @@ func headed(t *testing.T, h *Header) []byte {
 	return append(binary.LittleEndian.AppendUint32(out, crc32.Checksum(head, castagnoli)), head...)
 }
 
-// What a header says forges no line and no column, and does not act on a terminal.
+// Texts of a header forge no line and no column, and do not act on a terminal.
 func TestHeaderWithControlCharacters(t *testing.T) {
 	for name, evil := range map[string]string{
 		"newline": "6.1\nforged", "carriage_return": "6.1\rforged", "tab": "6.1\tforged", "escape": "6.1\x1b[2J", "c1": "6.1\u009b2J", "nul": "6.1\x00", "delete": "6.1\x7f",

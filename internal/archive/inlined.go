@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// packInlined is the section "inlined": for each function its name and those of the
-// functions that have its code, a zero after each, and one more at the end.
+// packInlined makes the section "inlined": for each function its name and the names of
+// the functions that contain its code, a zero after each, and one more at the end.
 func packInlined(callers map[string][]string) (out []byte) {
 	for _, name := range slices.Sorted(maps.Keys(callers)) {
 		for _, s := range append([]string{name}, callers[name]...) {

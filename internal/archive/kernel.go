@@ -23,8 +23,8 @@ type kernelPart struct {
 	Verdicts []verdict       `json:"verdicts"`
 	// Traces: the kernel has ftrace sites.
 	Traces bool `json:"traces"`
-	// Programs are the kernel's lists of which BPF programs it takes where; an older file has
-	// Sets alone.
+	// Programs are the kernel's lists of the BPF programs that it takes at each place; an
+	// older file has Sets alone.
 	Programs *kimage.Programs `json:"programs,omitempty"`
 	Sets     map[string][]int `json:"sets,omitempty"`
 	// Passed are the functions that a trampoline does not pass on as it does most.
@@ -193,8 +193,8 @@ func (k *Kernel) Traceable(a x86.Addr) bool {
 	return ok && g.marks[i]&markTraceable != 0
 }
 
-// CodeAt gives the first bytes of a symbol: those of an ENDBR, or zeros where
-// there is something else. It knows no others.
+// CodeAt gives the first bytes of a symbol: an ENDBR, or zeros for all other code. It
+// knows no other bytes.
 func (k *Kernel) CodeAt(a x86.Addr, b []byte) int {
 	g, i, ok := k.symbol(a)
 	if !ok {
@@ -285,7 +285,7 @@ func (k *Kernel) readTypes() (*kimage.Types, error) {
 	return types, nil
 }
 
-// table are the types of a loaded area, nil where it has none.
+// table returns the types of a loaded area, nil if it has none.
 func (k *Kernel) table(p place) (*ctypes.Table, error) {
 	err := k.own.readTables(nil)
 	if err == nil && k.own.tables != nil && p.group != k.own {
@@ -369,7 +369,7 @@ func (k *Kernel) Inlined(name string) ([]string, bool) {
 	return k.inlined[name], k.Header.Inlined
 }
 
-// packageGroup is the modules of the package, nil where there are none.
+// packageGroup returns the modules of the package, nil if there are none.
 func (k *Kernel) packageGroup() *group {
 	if k.packaged == nil && k.Header.Packaged > 0 {
 		g, err := readGroup(k.own.file, packagePrefix)

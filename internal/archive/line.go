@@ -9,7 +9,8 @@ import (
 	"kprobelab/kimage"
 )
 
-// Line describes a packed image. Image is set where it was packed now, Kept where its file was there already.
+// Line describes a packed image. Image is set if it was packed now, Kept if its file was there
+// already.
 type Line struct {
 	Image        string  `json:"image,omitempty"`
 	File         string  `json:"file"`
@@ -91,7 +92,7 @@ func (h *Header) line(file string, size int) Line {
 	}
 }
 
-// Line says what was written of an image.
+// Line describes an image and its new file.
 func (p *Packed) Line(img *kimage.Image, file string) Line {
 	return Line{
 		Image: img.Name(), File: file, Release: p.Release, Distribution: p.Distribution, Package: p.Package, BuildID: p.BuildID,
@@ -99,7 +100,7 @@ func (p *Packed) Line(img *kimage.Image, file string) Line {
 	}
 }
 
-// Line says what was written anew.
+// Line describes a file that was written anew.
 func (r *Rewritten) Line() Line {
 	l := r.line(r.File, r.After)
 	l.Before = r.Before

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// ErrNone: a folder has no file of an archive, or none that is asked for.
+// ErrNone: a folder has no file of an archive, or none that matches.
 var ErrNone = errors.New("no kernel is packed there")
 
-// List is the files of a folder, in the order of their releases. Patterns, where there
-// are any, pick releases, as a shell does; a malformed one is path.ErrBadPattern.
+// List returns the files of a folder, in the order of their releases. Patterns, if
+// there are any, pick releases, as in a shell; a malformed one is path.ErrBadPattern.
 func List(dir string, patterns ...string) ([]string, error) {
 	all, err := os.ReadDir(dir)
 	if err != nil {
@@ -50,8 +50,8 @@ func List(dir string, patterns ...string) ([]string, error) {
 	return list, nil
 }
 
-// matches reports whether a file's release fits a pattern, alone or with what follows
-// it in the file's name.
+// matches reports whether a file's release fits a pattern, alone or with the rest of
+// the file's name.
 func matches(patterns []string, name string) (bool, error) {
 	found := len(patterns) == 0
 	for _, p := range patterns {

@@ -43,7 +43,7 @@ func indexNames(text string, n int) *nameIndex {
 	return x
 }
 
-// names are the names, and where they begin. Those of paddings are left out.
+// names returns the names and their offsets. Names of paddings are left out.
 func (x *nameIndex) names() iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		for at := 0; at < len(x.text); {

@@ -28,10 +28,10 @@ type Packed struct {
 	Bytes []byte
 }
 
-// Options says what goes into a file. The zero value: everything.
+// Options says which parts go into a file. The zero value: all.
 type Options struct {
-	// Entries leaves out what only probes inside functions, and definitions with
-	// arguments, ask for: the file has a quarter of the size.
+	// Entries leaves out the parts for probes inside functions, and for definitions
+	// with arguments: the file has a quarter of the size.
 	Entries bool
 	// Progress, when not nil, is told how far it is, in bytes of code.
 	Progress func(done, total int64)
@@ -130,8 +130,7 @@ type packer struct {
 	img      *kimage.Image
 	kernel   *report.ImageKernel
 	verdicts *verdicts
-	// groups are the kernel with its loaded modules, and the package's modules
-	// where there are any.
+	// groups are the kernel with its loaded modules, and the package's modules if there are any.
 	groups []*packing
 	// areas are the groups' areas.
 	areas [][]kimage.NameArea
@@ -180,7 +179,7 @@ func (p *packer) text(progress func(done, total int64)) error {
 	})
 }
 
-// symbols fills in what belongs to symbols.
+// symbols fills in the sections about symbols.
 func (p *packer) symbols() {
 	for i, g := range p.groups {
 		for _, a := range p.areas[i] {
@@ -306,8 +305,8 @@ func writeFile(dir, name string, b []byte) (string, error) {
 	return name, os.Rename(f.Name(), name)
 }
 
-// distribution reads who built a kernel, and its package's version, from the banner
-// and the release.
+// distribution reads the builder of a kernel, and its package's version, from the
+// banner and the release.
 func distribution(banner, release string) (name, pkg string) {
 	for _, d := range distributions {
 		for _, word := range d.words {

@@ -13,7 +13,7 @@ import (
 	"kprobelab/kimage"
 )
 
-// modules is a folder with the guest kernel's module, and with what is none.
+// modules returns a folder with the guest kernel's module, and with files that are no modules.
 func modules(t testing.TB) string {
 	dir := t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "kernel"), 0o777))

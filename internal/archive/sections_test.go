@@ -30,8 +30,8 @@ func asked(t testing.TB, k report.Kernel, names []string) (rows []report.CheckRo
 	return rows
 }
 
-// Rule: what check says of an object's programs on a file, with its reason, is what it says on the
-// image.
+// Rule: check gives the same answer about an object's programs, with its reason, for a file as for
+// the image.
 func TestDrawnSectionsAreAnsweredAlike(t *testing.T) {
 	images := map[string]func() *kimage.Image{"guest": func() *kimage.Image { return guest(t) }}
 	if !testing.Short() {

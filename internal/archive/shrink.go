@@ -119,12 +119,12 @@ func membersOf(dir string) ([]*member, error) {
 
 // series are the files of kernels of one series and flavour, which have most in common.
 type series struct {
-	// kind is the distribution and the flavour, for whatever release of it.
+	// kind is the distribution and the flavour, of any release.
 	kind    string
 	members []*member
 }
 
-// releaseParts are the version's first two numbers, and what follows its last one.
+// releaseParts are the version's first two numbers, and the text after its last number.
 var releaseParts = regexp.MustCompile(`^(\d+\.\d+)[\d.]*(.*)`)
 
 // levels are the numbers of a release that count its builds.
@@ -261,8 +261,8 @@ func (c *contents) addFrom(name string, data, before []byte) (bool, error) {
 	return true, nil
 }
 
-// likeTypes are the sections of the file's types, with the names numbered as base has
-// them, where there is one, and else as Pack does.
+// likeTypes returns the sections of the file's types, with the names numbered as in
+// base if there is a base, else as Pack numbers them.
 func (f *file) likeTypes(base *file) (map[string][]byte, error) {
 	own, err := readGroup(f, "")
 	if err != nil {

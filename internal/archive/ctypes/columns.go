@@ -51,9 +51,9 @@ type writer struct {
 }
 
 // Write appends the table. known are names that the reader will have, none twice;
-// those of functions are not written again. Names get the places that they have in like,
-// where it is not nil and was written or read: the columns are then like its own, and
-// longer than they need be.
+// functions' names among them are not written again. If like is not nil and was written
+// or read, names get the numbers that they have in like: the columns are then like its
+// own, and longer than necessary.
 func (t *Table) Write(c *Columns, known []string, like *Table) {
 	t.typed = map[string]ref{}
 	w := writer{Columns: c, Table: t}
@@ -226,7 +226,7 @@ func (w *writer) node(n *node) {
 	}
 }
 
-// places writes where the members of a structure are, and its size.
+// places writes the offsets of a structure's members, and its size.
 func (w *writer) places(l *layout, i int) {
 	n := &w.nodes[i]
 	if n.kind != kindStruct && n.kind != kindUnion {
@@ -280,7 +280,7 @@ func (w *writer) functions(known []string) {
 }
 
 // numbers writes the functions' numbers in BTF: in the order in which the functions are
-// written, or in that of their names, where pahole has sorted them so.
+// written, or in the order of their names, if pahole has sorted them so.
 func (w *writer) numbers(written []int) {
 	byName := slices.Clone(written)
 	slices.SortFunc(byName, func(a, b int) int { return strings.Compare(w.funcs[a].Name, w.funcs[b].Name) })

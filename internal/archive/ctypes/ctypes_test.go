@@ -13,7 +13,7 @@ import (
 	"kprobelab/kimage"
 )
 
-// kernelBTF is the BTF of the guest kernel or, where KERNEL names an image, of that.
+// kernelBTF returns the BTF of the guest kernel or, if KERNEL names an image, of that image.
 func kernelBTF(t testing.TB) []byte {
 	open := func() (*kimage.Image, error) { return kimage.FromBytes("guest", kprobelab.GuestELF(), nil) }
 	if name := os.Getenv("KERNEL"); name != "" {
@@ -63,7 +63,7 @@ func functions(t testing.TB, raw []byte) map[string]int {
 	return list
 }
 
-// like compares types as far as they are asked for.
+// like compares types with their parts; seen has the pairs that were compared.
 type like struct {
 	testing.TB
 	seen map[[2]kimage.Type]bool
@@ -95,8 +95,8 @@ func (l like) same(a, b kimage.Type, where string) {
 	}
 }
 
-// Rule: every function has its number, the names of its parameters and their types,
-// and every structure its members where they were.
+// Rule: every function keeps its number, the names of its parameters and their types,
+// and every structure its members and their offsets.
 func TestWhatIsAskedIsKept(t *testing.T) {
 	raw := kernelBTF(t)
 	ids := functions(t, raw)

@@ -1,14 +1,13 @@
-// Package ctypes keeps of a kernel's BTF what check asks, in few bytes: functions
-// with their numbers, the names and types of their parameters and their results;
-// structures and unions with their members; the sizes of numbers. Qualifiers,
-// typedefs, the values of enumerations and the parameters of function pointers are
-// left out.
+// Package ctypes keeps the parts of a kernel's BTF that check needs, in few bytes:
+// functions with their numbers, the names and types of their parameters and their results;
+// structures and unions with their members; the sizes of numbers. Qualifiers, typedefs,
+// the values of enumerations and the parameters of function pointers are left out.
 //
 // It must not know how a file keeps bytes, nor what a probe is.
 //
-// A Table is made of BTF (FromBTF) or of columns (Read), and gives columns (Columns)
-// or BTF (BTF). A column has one property of all types, of all members or of all
-// functions, so that like stands beside like and a compressor finds it:
+// A Table is made of BTF (FromBTF) or of columns (Read), and gives columns (Columns) or
+// BTF (BTF). A column has one property of all types, of all members or of all
+// functions, so that similar bytes are neighbours and a compressor finds them:
 //
 //	often    names that are used twice or more, those most used first, a zero after each
 //	once     the other names in the order of their use, a zero after each
@@ -26,6 +25,6 @@
 //	funcs    functions' numbers in BTF, as distances
 //	first    the types with the smallest numbers in BTF
 //
-// A type is written as the number of pointers, up to three, and four times the place
-// of what they point to.
+// A type is written as the number of pointers, up to three, plus four times the number
+// of the type that they point to.
 package ctypes

@@ -9,13 +9,14 @@ import (
 type Maker struct {
 	kernel *Table
 	btf    *ctype.BTF
-	// refs are the types that were met, alike the nodes by what they are.
+	// refs maps the types that were read to their references; alike maps the content of nodes to
+	// theirs.
 	refs  map[*ctype.Type]ref
 	alike map[node1]ref
 	// into is the table that grows; todo are the structures that have no members yet, the next one last.
 	into *Table
 	todo []composite
-	// under is the kernel's Maker, nil for itself.
+	// under is the kernel's Maker, nil in the kernel's own.
 	under *Maker
 }
 
@@ -26,7 +27,7 @@ type composite struct {
 	done int
 }
 
-// node1 is what makes a node without members equal to another.
+// node1 is the content of a node without members: nodes with equal content are one.
 type node1 struct {
 	kind kind
 	size uint32
@@ -44,7 +45,7 @@ func NewMaker(raw []byte) (*Maker, error) {
 	return m, nil
 }
 
-// Kernel is the kernel's table.
+// Kernel returns the kernel's table.
 func (m *Maker) Kernel() *Table { return m.kernel }
 
 // Module reads a module's BTF, which builds on the kernel's.

@@ -25,8 +25,8 @@ type delta struct {
 	state   byte // of the node's layout: not begun, begun, done
 }
 
-// Read takes the next table off the columns. base is the kernel's for a module's,
-// known the names that Write had.
+// Read takes the next table off the columns. For a module's table base is the kernel's;
+// known are the names that Write had.
 func Read(c *Columns, base *Table, known []string) (*Table, error) {
 	r := reader{Columns: *c, Table: &Table{base: base, ordered: true, typed: map[string]ref{}}}
 	r.names()

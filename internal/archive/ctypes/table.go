@@ -22,7 +22,8 @@ const (
 	numKinds
 )
 
-// ref is a type: pointers, and what they lead to, counted from 1; 0 is void.
+// ref is a type: up to maxPointers pointers, and the number of the node that they lead to,
+// from 1; 0 is void.
 type ref uint32
 
 const maxPointers = 3
@@ -47,7 +48,7 @@ type node struct {
 type member struct {
 	name string
 	typ  ref
-	// off is in bits, width that of a bitfield, 0 for another member.
+	// off is in bits; width is a bitfield's, 0 for another member.
 	off, width uint32
 }
 
@@ -56,7 +57,7 @@ type Func struct {
 	Name string
 	// ID is its number in BTF.
 	ID int
-	// last is void without a name where the function is variadic.
+	// last is void without a name if the function is variadic.
 	params []param
 	ret    ref
 }
@@ -82,9 +83,9 @@ type Table struct {
 	names map[string]int
 	// ordered: the nodes are in the order in which they are written, for the table was read.
 	ordered bool
-	// often, typed and to are what writing or reading it left, for modules' tables:
-	// the names that have a place, the type of the last member of a name, and the
-	// written numbers of nodes.
+	// often, typed and to are left by writing or reading the table, for modules'
+	// tables: the names that have a number, the type of the last member of a name, and
+	// the written numbers of nodes.
 	often []string
 	typed map[string]ref
 	to    map[int]int
