@@ -34,7 +34,7 @@ func OfBTF(raw []byte, modules [][]byte, list []Symbol) (f *File, err error) {
 	return f, nil
 }
 
-// noDWARF says what a question needs that BTF does not answer.
+// noDWARF is the error of a question that BTF cannot answer.
 func noDWARF(what string) error {
 	return fmt.Errorf("%s: %w: it needs DWARF (--debuginfo FILE)", what, ErrNone)
 }
@@ -80,7 +80,7 @@ var passed = [...]int{5, 4, 1, 2, 8, 9} // di si dx cx r8 r9
 // word is the width of a register, and the room of a parameter on the stack.
 const word = 8
 
-// abi says where a function's parameters are when it is called.
+// abi returns the places of a function's parameters when it is called.
 func abi(p *ctype.Type) (out []*Variable) {
 	next, stack := 0, int64(word) // the return address is before them
 	for _, param := range p.Params() {

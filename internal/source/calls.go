@@ -54,7 +54,7 @@ type calls struct {
 	name  string
 	out   *Calls
 	known bool
-	// names and origins are of the unit's functions, by where they are.
+	// names and origins are the unit's functions' names and origins, by the offset of their entries.
 	names   map[uint64]string
 	origins map[uint64]uint64
 	// in is the function that is being passed over.
@@ -80,7 +80,7 @@ func (c *calls) note(e *skimmed) {
 	}
 }
 
-// nameOf is a function's name, which may be in what it is an instance of.
+// nameOf returns a function's name, which may be in the entry that it is an instance of.
 func (c *calls) nameOf(at uint64) string {
 	for range bounded.References {
 		if name := c.names[at]; name != "" {

@@ -7,8 +7,8 @@ import (
 	"kprobelab/internal/source/formula"
 )
 
-// entry is an entry of the stack of DWARF's expressions (DWARF 5, 2.5.1). The generic type is 64 bits wide; the
-// operations take its numbers for signed ones where it matters.
+// entry is an entry of the stack of DWARF's expressions (DWARF 5, 2.5.1). The generic type is 64
+// bits wide; its numbers count as signed in operations for which that matters.
 type entry struct {
 	*formula.Formula
 	size   int64
@@ -152,7 +152,7 @@ func (n *node) change(x entry, o op) (entry, bool) {
 	return x, false
 }
 
-// cut is a number of a base type, by where that is in the unit; of the generic one at 0.
+// cut cuts a number to a base type, by the type's offset in the unit; 0 is the generic type.
 func (n *node) cut(f *formula.Formula, at int64) (entry, bool) {
 	if at == 0 {
 		return generic(f), true

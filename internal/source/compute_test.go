@@ -39,7 +39,7 @@ func written(f *formula.Formula) string {
 	return fmt.Sprintf("(%s %s %s)", written(f.X), signs[f.Op], written(f.Y))
 }
 
-// Each row is an expression without DW_OP_stack_value at its end, and what it computes.
+// Each row is an expression without DW_OP_stack_value at its end, and the value that it computes.
 func TestFormulas(t *testing.T) {
 	h := &header{version: 5, addrSize: 8}
 	f := &File{debug: map[string][]byte{}}

@@ -34,8 +34,8 @@ func (c coverage) sorted() coverage {
 	return c
 }
 
-// unitOf is the unit that has the code at an address: what .debug_aranges says, or where
-// that says nothing, what the units say of themselves.
+// unitOf returns the unit that has the code at an address: by .debug_aranges, else by
+// the units' own entries.
 func (f *File) unitOf(addr uint64) *header {
 	f.arangesOnce.Do(func() { f.aranges = f.readARanges() })
 	if h := f.aranges.unit(addr); h != nil {
@@ -98,8 +98,8 @@ func (f *File) readRoots() (c coverage) {
 	return c.sorted()
 }
 
-// Mentions reports whether the unit with the code at an address names a file, by the last parts of its path: other
-// units have no function of it.
+// Mentions reports whether the unit with the code at an address names a file, by the last parts of
+// its path. Units that do not have no function of the file.
 func (f *File) Mentions(addr uint64, file string) (is bool) {
 	defer func() {
 		if recover() != nil {

@@ -68,8 +68,8 @@ var needed = []string{
 }
 
 // Open reads the debugging information of a file: an executable, a shared or a
-// relocatable object, a vmlinux, a module, or what was split off one. The error is
-// ErrNone where there is none.
+// relocatable object, a vmlinux, a module, or the split-off debugging information of
+// one. The error is ErrNone if there is none.
 func Open(path string) (file *File, err error) {
 	in, err := bounded.Open(path)
 	if err != nil {
@@ -140,17 +140,17 @@ func guard(err *error) {
 // Path is the file's name, as it was opened.
 func (f *File) Path() string { return f.path }
 
-// Module is the module's name, empty where the file is none.
+// Module is the module's name, "" if the file is no module.
 func (f *File) Module() string { return f.module }
 
-// Release is the kernel's release that the file names, empty where it names none.
+// Release is the kernel's release that the file names, "" if it names none.
 func (f *File) Release() string { return f.release }
 
-// BuildID is the file's build id in hexadecimal, empty without one.
+// BuildID is the file's build id in hexadecimal, "" if it has none.
 func (f *File) BuildID() string { return f.buildID }
 
-// sections reads the debugging sections, unpacked, and relocated where the file
-// still has to be linked.
+// sections reads the debugging sections, unpacked, and relocated if the file still has
+// to be linked.
 func (f *File) sections(e *elf.File, l *layout, size uint64) error {
 	total := uint64(0)
 	byName := map[string]*elf.Section{}

@@ -2,10 +2,10 @@ package source
 
 import "strings"
 
-// fileRule tells which files are meant by what people say.
+// fileRule reports whether a path matches a user's name of a file.
 type fileRule func(path string) bool
 
-// files is the rule for the place's file: SystemTap's where all places are wanted, else perf's.
+// files returns the rule for the place's file: SystemTap's if all places are wanted, else perf's.
 func (w Where) files() fileRule {
 	if w.All {
 		return lastParts(w.File)
@@ -20,8 +20,8 @@ func tail(a, b string) bool {
 	return a[len(a)-n:] == b[len(b)-n:]
 }
 
-// lastParts is SystemTap's rule: a pattern for the whole path, or for what follows one of its slashes.
-// fs/inode.c does not mean fs/hugetlbfs/inode.c.
+// lastParts is SystemTap's rule: the pattern is for the whole path, or for the part after one of
+// its slashes. fs/inode.c does not match fs/hugetlbfs/inode.c.
 func lastParts(said string) fileRule {
 	if !isGlob(said) {
 		after := "/" + said

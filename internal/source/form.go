@@ -144,7 +144,7 @@ var sizes = map[uint16]uint64{
 	formStrx2: 2, formStrx3: 3, formStrx4: 4, formAddrx1: 1, formAddrx2: 2, formAddrx3: 3, formAddrx4: 4,
 }
 
-// size is a form's in a unit, or -1 where it has to be read.
+// size returns a form's size in a unit, or -1 if the size has to be read.
 func (h *header) size(form uint16) int {
 	switch form {
 	case formAddr:

@@ -77,7 +77,7 @@ func (f *File) eachOffset(b []byte, offsets []uint32, found func(at uint64) uint
 		}
 		return
 	}
-	// Two bits of a table tell nearly always that four bytes are none of them.
+	// Two bits of a table nearly always exclude four bytes.
 	var table [1 << 16]bool
 	set := make(map[uint32]bool, len(offsets))
 	for _, o := range offsets {
@@ -127,7 +127,7 @@ func (f *File) functions(name string) ([]*header, error) {
 func isGlob(name string) bool { return bytes.ContainsAny([]byte(name), "*?[") }
 
 func matches(glob, name string) bool {
-	// What is not in brackets begins with ! in a shell's patterns.
+	// In a shell's patterns ! after an opening bracket negates.
 	ok, err := path.Match(strings.ReplaceAll(glob, "[!", "[^"), name)
 	return err == nil && ok
 }
@@ -150,8 +150,8 @@ func (f *File) Symbols(name string) []Symbol {
 	return out
 }
 
-// SymbolsByAnyName are the symbols of functions, by ascending address, of which any name matches: an address by its best name
-// where that does.
+// SymbolsByAnyName returns the symbols of functions with a matching name, by ascending address. Of
+// an address with several names, its best name counts if it matches.
 func (f *File) SymbolsByAnyName(name string) []Symbol {
 	if !isGlob(name) {
 		return f.symbols.named(name)

@@ -42,7 +42,7 @@ type inlined struct {
 	names   map[uint64]string
 	origins map[uint64]uint64
 	places  map[inlinedPlace]bool
-	// in is the function with code around each open entry, 0 for none.
+	// in has the function with code around each open entry, 0 if there is none.
 	in []uint64
 	// left counts down the bytes that may be noted.
 	left int
@@ -79,7 +79,7 @@ func (n *inlined) note(e *skimmed) {
 	n.in[e.depth] = here
 }
 
-// function notes a function's name. It returns its place, 0 where it has no code.
+// function notes a function's name. It returns its offset, 0 if it has no code.
 func (n *inlined) function(e *skimmed) uint64 {
 	name := string(e.name)
 	if e.indexed {

@@ -43,7 +43,7 @@ func TestCallersOfWhatIsInlined(t *testing.T) {
 	require.ErrorIs(t, err, ErrNone)
 }
 
-// What is noted of functions has a bound, however long their names are and however deep they lie.
+// The notes about functions have a bound, for names of any length and any depth of nesting.
 func TestInlinedWithoutEnd(t *testing.T) {
 	file := func(entries []byte) *File {
 		f := unitOf(t, entries)

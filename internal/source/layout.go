@@ -10,9 +10,8 @@ import (
 	"kprobelab/internal/systemcall"
 )
 
-// layout says where the sections of a file are. Those of a file that still has to
-// be linked are all at 0; they are laid out one after the other here, so that each
-// address is one place.
+// layout has the addresses of a file's sections. The sections of a file that still has to be linked
+// are all at 0; here they are laid out one after the other, so that each address is one place.
 type layout struct{ at []uint64 }
 
 // room is the gap that keeps two sections apart.
@@ -43,8 +42,8 @@ func (l *layout) base(e *elf.File, section elf.SectionIndex) uint64 {
 	return l.at[section]
 }
 
-// relocate fills in what a linker would. Other kinds than plain addresses do not
-// occur in debugging sections.
+// relocate fills in addresses as a linker would. Debugging sections have relocations of
+// plain addresses only.
 func (l *layout) relocate(e *elf.File, s *elf.Section, b []byte) ([]byte, error) {
 	syms, err := e.Symbols()
 	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {

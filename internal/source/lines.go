@@ -11,7 +11,8 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// maxTables bounds the rows of all tables that a file keeps. The table of a unit that was not asked for last is read again.
+// maxTables bounds the rows of all tables that a file keeps. Tables of units that were not used
+// last are read again.
 const maxTables = 2 * bounded.Lines
 
 // line is a row of the table of lines.
@@ -68,7 +69,7 @@ func (u *Unit) table() (lines []line, err error) {
 	return u.lines, nil
 }
 
-// keep keeps a unit's table, and gives up those of other units that are too much beside it.
+// keep keeps a unit's table, and drops the tables of other units if they are too large together.
 func (f *File) keep(u *Unit) {
 	f.tables = append(f.tables, u)
 	for f.rows += len(u.lines); f.rows > maxTables && f.tables[0] != u; f.tables = f.tables[1:] {
@@ -160,7 +161,7 @@ func (u *Unit) rowAt(addr uint64) (file string, no int, ok bool) {
 	return "", 0, false
 }
 
-// atLine is told of a line that has code.
+// atLine is called for a line that has code.
 type atLine func(file string, no int, addr uint64) error
 
 // walkLines goes over the lines of a unit, or of a function or copy without what is
@@ -194,8 +195,8 @@ func (u *Unit) walkLines(of *node, visit atLine) error {
 	return err
 }
 
-// owns reports whether a row belongs to a function itself, declared at file and no, and
-// not to what is inlined into it: a call's own line does, and so does recursion.
+// owns reports whether a row belongs to a function itself, declared at file and no, and not to
+// an inlined copy in it: the line of a call belongs to the function, and so does recursion.
 func (n *node) owns(l line, file string, no int) bool {
 	if !n.hasPC(l.addr) {
 		return false
@@ -211,7 +212,7 @@ func (n *node) owns(l line, file string, no int) bool {
 	return at == no && f == file
 }
 
-// walkEntries tells of the lines at which a function, and what is inlined into it, begins.
+// walkEntries visits the first lines of a function, and of the functions that are inlined into it.
 func (n *node) walkEntries(deep bool, visit atLine) (err error) {
 	if file, no := n.declared(); file != "" && no != 0 {
 		if at, ok := n.entry(); ok {

@@ -14,8 +14,8 @@ type Listing struct {
 	// function's are counted from, 0 for a file.
 	Function, Path string
 	Base           int
-	// From and To are the first and the last line that was asked for, To is math.MaxInt32
-	// where that is open.
+	// From and To are the first and the last line of the request; To is math.MaxInt32 if
+	// the end is open.
 	From, To int
 	// Lines are ascending, and the file's own.
 	Lines []int
@@ -99,7 +99,7 @@ func (l *Listing) add(u *Unit, of *node) error {
 		if no < l.From || no > l.To || !tail(file, l.Path) {
 			return nil
 		}
-		// The line that a reader is told of the address has to be this one.
+		// The line that lineAt gives for the address has to be this one.
 		if rf, rl, ok := u.lineAt(addr); ok && (rl != no || rf != file) {
 			return nil
 		}

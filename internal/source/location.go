@@ -9,7 +9,7 @@ import (
 	"kprobelab/x86"
 )
 
-// LocationKind says how a variable can be read.
+// LocationKind is the way to read a variable.
 type LocationKind int
 
 const (
@@ -27,7 +27,7 @@ const (
 	Entry
 	// Pieces are spread over several registers or parts of memory.
 	Pieces
-	// Address is a pointer that is nowhere as such; what it points to is at Of.
+	// Address is a pointer that is stored nowhere; Of is the location that it points to.
 	Address
 	// Computed is a value, or a place in memory, that no chain of reads leads to.
 	Computed
@@ -56,8 +56,8 @@ type Location struct {
 	// address of it in memory.
 	Formula  *formula.Formula
 	InMemory bool
-	// Late is for a parameter that has no location at the function's entry, but at a later
-	// address: the compiler leaves the entry out where it has put the call to the tracer.
+	// Late: a parameter has no location at the function's entry, but at a later address:
+	// the compiler leaves the entry out if it has put the call of the tracer there.
 	Late bool
 	// First is the meaning of the first operation alone, if further operations change it.
 	First *Location
@@ -193,8 +193,9 @@ func (p *Place) static(v *node, addr uint64) Location {
 	return Location{Kind: Static, Symbol: v.name(), Addr: addr}
 }
 
-// evaluate says what an expression means. With an operation that is not known it means nothing, not even its
-// first: GCC writes DW_OP_GNU_uninit at the end of one whose value may not be there yet.
+// evaluate returns the location that an expression means. With an unknown operation it means
+// nothing, not even the first operation: GCC ends an expression with DW_OP_GNU_uninit if the value
+// may not be there yet.
 func (p *Place) evaluate(v *node, ops []op, known bool) Location {
 	if !known {
 		return Location{Kind: Other}
@@ -243,7 +244,7 @@ func (p *Place) value(v *node, ops []op) Location {
 	case at.Kind == Memory && at.Offset == 0 && len(at.Chain) == 0:
 		return Location{Kind: Register, Reg: at.Reg}
 	case at.Kind == Memory && at.Offset == 0:
-		// The address is what the read before gave.
+		// The address is the value of the read before.
 		n := len(at.Chain) - 1
 		at.Chain, at.Offset = at.Chain[:n], at.Chain[n]
 		return at
@@ -287,8 +288,8 @@ func (l *Location) add(n int64) {
 
 func isConst(o op) bool { return o.code >= opConst1u && o.code <= opConsts }
 
-// entryValue is a register's at the function's entry; where the probe is there, it has
-// it still.
+// entryValue returns the register that held a value at the function's entry; if the
+// probe is at the entry, the register still holds it.
 func (p *Place) entryValue(v *node, o op) Location {
 	in, known := p.unit().f.ops(v.unit.h, o.data)
 	if !known || len(in) != 1 {

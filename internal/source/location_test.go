@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each row is an expression as a compiler writes it, and what it means for a probe.
+// Each row is an expression of a compiler, and its meaning for a probe.
 func TestExpressions(t *testing.T) {
 	h := &header{version: 5, addrSize: 8}
 	f := &File{debug: map[string][]byte{}}

@@ -56,7 +56,7 @@ var tagKinds = map[dwarf.Tag]ctype.Kind{
 	dwarf.TagStructType: ctype.Struct, dwarf.TagUnionType: ctype.Union, dwarf.TagEnumerationType: ctype.Enum, dwarf.TagTypedef: ctype.Typedef, dwarf.TagBaseType: ctype.Base,
 }
 
-// Returns is the type of what the place's function returns.
+// Returns is the type of the result of the place's function.
 func (p *Place) Returns() *ctype.Type {
 	if p.returns != nil {
 		return p.returns

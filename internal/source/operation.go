@@ -85,7 +85,7 @@ type op struct {
 	data []byte
 }
 
-// ops reads an expression. ok is false where it has an operation that is not known here.
+// ops reads an expression. ok is false if it has an unknown operation.
 func (f *File) ops(h *header, raw []byte) (out []op, ok bool) {
 	c := cursor{b: raw}
 	for c.at < uint64(len(raw)) {

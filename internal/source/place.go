@@ -12,21 +12,21 @@ import (
 
 // Where is a place as people say it.
 type Where struct {
-	// Function is a name, or a pattern of names; File is of a file's path the end, as perf has it, or with All
-	// its last parts or a pattern of them, as SystemTap.
+	// Function is a name, or a pattern of names. File is the end of a file's path, as in perf, or
+	// with All the path's last parts or a pattern of them, as in SystemTap.
 	Function, File string
-	// Line is from the function's declaration on where there is a function, otherwise
-	// the file's.
+	// Line counts from the function's declaration if there is a function, else it is
+	// the file's line.
 	Line int
-	// Offset is in bytes from where the function begins.
+	// Offset is in bytes from the function's beginning.
 	Offset uint64
-	// Return is the function's return.
+	// Return means the function's return.
 	Return bool
 	// All takes what perf leaves out: copies of a function that are inlined into its own code, and
 	// all functions that begin at an address, not the first one only.
 	All bool
-	// Folded, if there is one, is told of functions that are described and have no code of their own, as the
-	// compiler has folded it into another's.
+	// Folded, if not nil, is called for functions that are described and have no code of their own,
+	// because the compiler has folded it into another function's.
 	Folded func(function string)
 	// Most bounds how many places it may be: MaxPlaces if 0.
 	Most int
@@ -224,7 +224,7 @@ func (f *File) At(addr uint64) (p *Place, err error) {
 	return f.placeOf(scope, fn, addr), nil
 }
 
-// FunctionAt is the function whose own code begins at an address, whatever name was asked for.
+// FunctionAt returns the function whose own code begins at an address, by any name.
 func (f *File) FunctionAt(addr uint64) (p *Place, err error) {
 	defer guard(&err)
 	if f.fromBTF {
@@ -256,7 +256,8 @@ func (p *Place) Outer() string {
 // InOnePiece reports a function whose code begins at one address and is not split.
 func (p *Place) InOnePiece() bool { return p.fn != nil && p.fn.Val(dwarf.AttrLowpc) != nil }
 
-// Tail reports the beginning of the rest of a function whose own beginning is inlined: nobody calls it by the function's name.
+// Tail reports the beginning of the rest of a function whose own beginning is inlined: no call by
+// the function's name reaches it.
 func (p *Place) Tail() bool { return !p.Inlined && p.Offset == 0 && isRest(p.Symbol) }
 
 // isRest reports a symbol that the compiler gives to the rest of a function.

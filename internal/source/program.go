@@ -32,8 +32,8 @@ func segmentsOf(e *elf.File) (list []segment) {
 	return list
 }
 
-// OfProgram reads a program or a library that has no debugging information: it knows the symbols
-// alone. The error is ErrNone where the file is neither.
+// OfProgram reads a program or a library without debugging information: it has the symbols
+// alone. The error is ErrNone if the file is neither.
 func OfProgram(path string) (f *File, err error) {
 	defer guard(&err)
 	in, err := bounded.Open(path)

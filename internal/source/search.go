@@ -12,8 +12,8 @@ type search struct {
 	where Where
 	visit func(*Place) error
 	seen  map[visited]bool
-	// row is the line that a place is visited for, nil for what the table says of its address; inner
-	// is for places in the middle of a function's blocks, not at its beginning.
+	// row is the line for which a place is visited, nil for the table's line of its address; inner:
+	// places in the middle of a function's blocks are visited, not at its beginning.
 	row   *line
 	inner bool
 	// left is why copies were left out.
@@ -26,7 +26,7 @@ func (s *search) leave(why error) error {
 	return fmt.Errorf("%w: %w", why, ErrSkipCopies)
 }
 
-// visited is an address that visit has had; of which function, or of which copy, where that counts.
+// visited is an address that was visited, with its function or its copy if that matters.
 type visited struct {
 	addr     uint64
 	function string
@@ -67,8 +67,8 @@ func (s *search) byFunction(u *Unit) (err error) {
 	return err
 }
 
-// copies visits what was made of a function that is to be inlined: its copies, and its
-// own code where it has some.
+// copies visits the instances of a function that is to be inlined: its copies, and its
+// own code if it has some.
 func (s *search) copies(u *Unit, abstract *node) (err error) {
 	u.root.find(func(n *node) turn {
 		if !n.instance() || n.Val(dwarf.AttrAbstractOrigin) != abstract.Offset {

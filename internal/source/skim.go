@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// A kernel's .debug_info has some ten million entries, of which a question is about a few.
-// The standard library's reader makes an object of each, which takes half a minute. What is
-// here passes over entries and gives only what tells whether a unit is worth reading.
+// A kernel's .debug_info has some ten million entries, of which a question concerns a few. The
+// standard library's reader makes an object of each, which takes half a minute. The code here
+// passes over entries and gives only the attributes that tell whether a unit is worth reading.
 
 // skimmed holds the parts of an entry that are read in passing.
 type skimmed struct {
@@ -32,8 +32,8 @@ const (
 	tagGNUCall     = dwarf.Tag(0x4109)
 )
 
-// skim passes over the entries of a unit. With top, what is below the root's children is
-// left out where the file says where it ends.
+// skim passes over the entries of a unit. With top, entries below the root's children
+// are left out if the file says where they end.
 func (f *File) skim(h *header, top bool, emit func(*skimmed)) error {
 	forms, err := f.abbrevsAt(h.abbrev)
 	if err != nil {
@@ -109,7 +109,7 @@ func (f *File) skim(h *header, top bool, emit func(*skimmed)) error {
 	return nil
 }
 
-// ref is a reference as an offset of .debug_info, 0 where it leads out of it.
+// ref returns a reference as an offset of .debug_info, 0 if it leads out of it.
 func (h *header) ref(b *cursor, form uint16) uint64 {
 	switch form {
 	case formRef1:

@@ -13,8 +13,8 @@ import (
 	"kprobelab/internal/ctype"
 )
 
-// text has one of each: what is inlined and what is not, members of all kinds, variables
-// that are in registers, in memory, computed and dropped.
+// text has one of each: functions that are inlined and that are not, members of all
+// kinds, variables in registers, in memory, computed and dropped.
 const text = `
 struct inner { int a; unsigned flag : 3; unsigned mode : 5; char name[8]; };
 struct outer {
@@ -313,7 +313,8 @@ func addrs(list []*Place) (out []uint64) {
 	return out
 }
 
-// Rule: what the compiler dropped at a place is said to be dropped, with where it is kept.
+// Rule: a variable that the compiler dropped at a place is reported as dropped, with the ranges
+// that keep it.
 func TestDroppedHere(t *testing.T) {
 	f := opened(t, forms["dwarf_5"]...)
 	at := places(t, f, Where{Function: "work"})[0]

@@ -11,12 +11,13 @@ import (
 
 // Statements are lines of functions, as SystemTap names them.
 type Statements struct {
-	// Function is a name or a pattern of names; File the last parts of a file's path, or a pattern of them.
+	// Function is a name or a pattern of names; File has the last parts of a file's path, or a
+	// pattern of them.
 	Function, File string
 	// Lines are the lines, each from one number to another; nil for all from a function's first
 	// on, as long as one follows the other in it.
 	Lines [][2]int
-	// Single says that Lines are one number: each unit that has the functions has to have code of it.
+	// Single: Lines are one number, and each unit that has the functions must have code of it.
 	Single bool
 	// Relative counts from the line at which the function is declared.
 	Relative bool
@@ -65,8 +66,8 @@ func (r fileRows) all(of *node, no int) (out []line) {
 	}
 }
 
-// near are the nearest lines before and after one that have rows in the functions, 0 where there
-// is none.
+// near returns the nearest lines before and after one that have rows in the functions, 0 if
+// there is none.
 func (r fileRows) near(list []*node, no int) (before, after int) {
 	has := func(no int) bool {
 		return slices.ContainsFunc(list, func(n *node) bool { return r.first(n, no) != nil })
@@ -82,7 +83,7 @@ func (r fileRows) near(list []*node, no int) (before, after int) {
 	return before, after
 }
 
-// nearest is the nearest of both, the later one where they are as near.
+// nearest returns the nearest of both, the later one if the distances are equal.
 func (r fileRows) nearest(list []*node, no int) int {
 	before, after := r.near(list, no)
 	if after == 0 || before != 0 && no-before < after-no {
@@ -119,8 +120,8 @@ type statements struct {
 	files fileRule
 }
 
-// NoRows says that functions of a unit have no code for the one line that is wanted; Near are the nearest lines
-// before and after it that have some, 0 where there are none.
+// NoRows says that functions of a unit have no code for the one line that is wanted; Near are the
+// nearest lines before and after it that have code, 0 if there are none.
 type NoRows struct {
 	File string
 	Line int
@@ -145,9 +146,9 @@ func (e *NoRows) Error() string {
 	return text + near
 }
 
-// Statements calls visit for each place of the lines: in each function and each copy of one, the
-// first one of the line. A place that is in several of them is one of each. At the first unit that
-// has no code of the one line it ends with *NoRows.
+// Statements calls visit for each place of the lines: in each function and each copy, the first
+// place of the line. A place in several of these is visited for each. At the first unit that has
+// no code of the one line it ends with *NoRows.
 func (f *File) Statements(w Statements, visit func(*Place) error) (err error) {
 	defer guard(&err)
 	if f.fromBTF {

@@ -26,7 +26,8 @@ func TestStatements(t *testing.T) {
 	work, err := f.Lines(Where{Function: "work"}, 0, -1)
 	require.NoError(t, err)
 	line := func(no int) [][2]int { return [][2]int{{work.Base + no, work.Base + no}} }
-	// Lines 0 and 1 begin at the same address, which is of the last of them where all are meant.
+	// Lines 0 and 1 begin at the same address; if all are wanted, the address belongs to the
+	// last one.
 	whole := []string{"work:0 in work", "work:1 in work", "work:2 in work", "work:3 in work"}
 	copies := []string{"twice:-7 in last", "twice:-7 in one", "twice:-7 in two"}
 	for name, c := range map[string]struct {

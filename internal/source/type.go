@@ -8,8 +8,7 @@ import (
 	"kprobelab/internal/ctype"
 )
 
-// typeOf is the type of a variable, a member or a function's result; nil where it is
-// void.
+// typeOf returns the type of a variable, a member or a function's result; nil for void.
 func (u *Unit) typeOf(n *node) *ctype.Type {
 	if target := n.typeNode(); target != nil {
 		return target.asType()
@@ -41,7 +40,7 @@ func (n *node) asType() *ctype.Type {
 	return n.c.typ
 }
 
-// madeType is a type with those of its parts that were asked for.
+// madeType is a type with the parts that were made so far.
 type madeType struct {
 	typ     *ctype.Type
 	members []ctype.Member
@@ -174,8 +173,8 @@ func (n *node) memberList() []ctype.Member {
 	return out
 }
 
-// placeBitfield says where a bitfield is: DWARF 4 and later count its bits from the structure's
-// start, before that from the highest bit of its word.
+// placeBitfield sets the offset of a bitfield: DWARF 4 and later count its bits from the
+// structure's start, before that from the highest bit of its word.
 func placeBitfield(m *ctype.Member, c *node) {
 	word := m.Type.Size() * 8
 	if word <= 0 {

@@ -114,7 +114,7 @@ func (n *node) link(attr dwarf.Attr) *node {
 	return n.unit.node(at)
 }
 
-// integrate is an attribute of an entry or of what it is an instance of.
+// integrate returns an attribute of an entry, or of the entry that it is an instance of.
 func (n *node) integrate(attr dwarf.Attr) (val any, at *node) {
 	for range bounded.References {
 		if n == nil {
@@ -144,7 +144,7 @@ func (n *node) linkage() string {
 	return s
 }
 
-// matches reports whether a function's name, or the linker's for it, is the one asked for.
+// matches reports whether a function's name, or the linker's name for it, matches.
 func (n *node) matches(glob string) bool {
 	for _, name := range []string{n.name(), n.linkage()} {
 		if name != "" && (name == glob || isGlob(glob) && matches(glob, name)) {
@@ -242,7 +242,7 @@ func (n *node) instance() bool {
 	return ok || n.Val(dwarf.AttrRanges) != nil
 }
 
-// turn says how a walk goes on.
+// turn says how a walk continues.
 type turn int
 
 const (

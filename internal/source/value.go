@@ -6,7 +6,7 @@ import (
 	"kprobelab/internal/ctype"
 )
 
-// Fetch says how a value is fetched: from where, and then by which reads of memory.
+// Fetch says how a value is fetched: its first place, and the reads of memory that follow.
 type Fetch struct {
 	// Kind is Register, Static, Constant or Bytes: a structure or an array that is always these.
 	Kind LocationKind
@@ -34,9 +34,9 @@ type Value struct {
 	Fetch
 	Name string
 	Type *ctype.Type
-	// User is for what lies in the memory of the current task: all reads are made there.
+	// User: the value lies in the memory of the current task, and all reads are made there.
 	User bool
-	// Address is for a pointer to what is fetched, which is itself nowhere.
+	// Address: the value is a pointer to the fetched place, and is itself stored nowhere.
 	Address bool
 	// Bits and Bit are a bitfield's, as a Member has them; Old, too.
 	Bits, Bit int
@@ -51,7 +51,7 @@ func (e *Unreadable) Error() string { return e.What }
 // Misuse is an expression that the type does not allow.
 type Misuse struct {
 	What string
-	// Incomplete is for an element of what is declared only.
+	// Incomplete: the value is an element of a type that is only declared.
 	Incomplete bool
 }
 
@@ -150,7 +150,8 @@ func (v Value) Field(name string, arrow bool) (Value, error) {
 	return v.number()
 }
 
-// Index is an element of an array, or of what a pointer points to. DWARF's arrays of several dimensions are one row.
+// Index returns an element of an array, or of the elements that a pointer points to. DWARF's arrays
+// of several dimensions are one row.
 func (v Value) Index(i int64) (Value, error) {
 	t := v.Type.Real()
 	switch {

@@ -13,7 +13,7 @@ import (
 type Variable struct {
 	Name string
 	Type *ctype.Type
-	// Parameter is for a function's parameter, Global for what is outside of functions.
+	// Parameter: it is a function's parameter; Global: it is outside of functions.
 	Parameter, Global bool
 	Location          Location
 	// Readable are the parts of the function, from its entry on, in which the variable has
@@ -171,7 +171,7 @@ func (v *Variable) at(l Location) (Value, error) {
 	return out, nil
 }
 
-// droppedText says where in the function a variable can be read, if anywhere.
+// droppedText says in which ranges of the function a variable can be read, if anywhere.
 func (v *Variable) droppedText() string {
 	if len(v.Readable) == 0 {
 		return v.Name + " was dropped by the compiler"

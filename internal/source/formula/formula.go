@@ -1,13 +1,13 @@
-// Package formula is what a variable's value is computed by that is nowhere as such: numbers, registers and memory,
-// and operations on them.
+// Package formula has the formulas of variables whose values are stored nowhere: numbers, registers
+// and memory, and operations on them.
 //
-// It must not know where a formula comes from, nor who computes it.
+// It must not know the source of a formula, nor the code that computes it.
 package formula
 
 // Formula is one operation with its operands.
 type Formula struct {
 	Op Op
-	// X and Y are the operands; Y is nil where there is one.
+	// X and Y are the operands; Y is nil if there is one operand.
 	X, Y *Formula
 	// N is a number, a register's DWARF number, or how many bytes are read from memory.
 	N int64
@@ -16,8 +16,8 @@ type Formula struct {
 // Op is an operation on 64 bits. Those with a U are of unsigned numbers.
 type Op int
 
-// Number and Register are what a formula begins with; Load reads at X, without a sign. A shift is by the lowest six
-// bits of Y.
+// Number and Register are the leaves of a formula; Load reads at X, without a sign. A shift is by
+// the lowest six bits of Y.
 const (
 	Number Op = iota
 	Register
