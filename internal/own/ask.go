@@ -50,9 +50,9 @@ func (k *Kernel) KernelText(addr x86.Addr) (bool, error) {
 	return k.truth("kernel_text_address", uint64(addr))
 }
 
-// AdjustAddr asks arch_adjust_kprobe_addr where a probe at an offset of a function
-// is placed, and whether that is the function's entry. An address of 0 means that
-// it is refused.
+// AdjustAddr calls arch_adjust_kprobe_addr: it returns the address of a probe at an
+// offset of a function, and whether that is the function's entry. The address is 0 if
+// the kernel refuses it.
 func (k *Kernel) AdjustAddr(addr x86.Addr, offset uint64) (at x86.Addr, entry bool, err error) {
 	if _, err := k.code.Write(make([]byte, 1)); err != nil {
 		return 0, false, err

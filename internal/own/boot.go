@@ -2,8 +2,8 @@ package own
 
 import "encoding/binary"
 
-// systemRunning is at least SYSTEM_RUNNING in every release (1 to 4.12, 2 to 5.16,
-// 3 later), and no less than what counts as running where the order is asked.
+// systemRunning is at least SYSTEM_RUNNING in every release (1 to 4.12, 2 to 5.16, 3
+// later), so that comparisons of the order take it for running.
 const systemRunning = 3
 
 // setState sets what a booted kernel has in the variable that the questions depend

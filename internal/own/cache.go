@@ -18,8 +18,8 @@ import (
 // folder.
 const CacheVariable = "KPROBELAB_CACHE"
 
-// Measured is Measure, but for an image that was asked before: then it gives the
-// answers of that time. An image is known again by its build id and its text.
+// Measured returns the answers of Measure, from the cache if the image was measured
+// before. An image is recognised by its build id and its text.
 func Measured(img *kimage.Image) ([]kimage.Answer, error) {
 	if !askable(img) {
 		return nil, nil

@@ -21,7 +21,7 @@ type Insn struct {
 	Length int
 	// Attr are the opcode's attributes (asm/inat.h).
 	Attr uint32
-	// Bad is true where the decoder reports an error (5.13 and later).
+	// Bad is true if the decoder reports an error (5.13 and later).
 	Bad bool
 }
 
@@ -29,8 +29,8 @@ type Insn struct {
 // structure has grown by one field in its middle (emulate_prefix_size).
 type insnLayout struct{ attr, length int }
 
-// Decode asks the decoder to read code, of which it uses at most 15 bytes:
-// insn_decode, or before 5.13 insn_init and insn_get_length.
+// Decode runs the decoder on code, of which it uses at most 15 bytes: insn_decode, or
+// before 5.13 insn_init and insn_get_length.
 func (k *Kernel) Decode(code []byte) (Insn, error) {
 	bad, err := k.decode(code)
 	if err != nil {
@@ -102,9 +102,8 @@ const (
 	boostBytes
 )
 
-// CanBoost asks can_boost whether the instruction, if it stood at an address, may
-// run out of line without a trap. The address matters where the exception table
-// has it.
+// CanBoost calls can_boost: may the instruction, if it stood at an address, run out of
+// line without a trap? The address matters only if the exception table has it.
 func (k *Kernel) CanBoost(code []byte, addr x86.Addr) (bool, error) {
 	if k.form == boostUnknown {
 		if err := k.findForm(); err != nil {
@@ -125,9 +124,9 @@ func (k *Kernel) canBoost(addr x86.Addr) (bool, error) {
 	return k.truth("can_boost", uint64(arg), uint64(addr))
 }
 
-// findForm asks about loopne, which no kernel boosts. Taken for an instruction, its
-// struct insn begins with zeros (there are no prefixes), and that is an add, which
-// was always boosted.
+// findForm tries loopne, which no kernel boosts. If can_boost takes an instruction's
+// bytes, it reads the struct insn as bytes: it begins with zeros (there are no
+// prefixes), and 0 is an add, which was always boosted.
 func (k *Kernel) findForm() error {
 	if _, err := k.decode([]byte{0xe0, 0xfe}); err != nil {
 		return err

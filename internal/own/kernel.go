@@ -25,7 +25,7 @@ type Kernel struct {
 	fns     map[string]x86.Addr // 0 for missing functions
 
 	insn, code *machine.Buf
-	// uprobe and mm are what AnalyzeUprobe needs, nil until then.
+	// uprobe and mm are buffers for AnalyzeUprobe, nil before its first call.
 	uprobe, mm *machine.Buf
 	form       boostForm
 	layout     *insnLayout
@@ -144,8 +144,7 @@ func (k *Kernel) find(name string) x86.Addr {
 	return only(copies)
 }
 
-// isWhole tells the suffixes of a function that a compiler renamed from those of
-// its parts.
+// isWhole tells suffixes of a renamed function from suffixes of a function's parts.
 func isWhole(suffix string) bool {
 	return strings.HasPrefix(suffix, "isra.") || strings.HasPrefix(suffix, "constprop.") || strings.HasPrefix(suffix, "llvm.")
 }

@@ -7,7 +7,7 @@ import (
 	"kprobelab/kimage"
 )
 
-// Version is that of the probe set: answers of another one are not comparable.
+// Version is the version of the probe set: answers of different versions are not comparable.
 const Version = 5
 
 // measureBudget is the budget of a question here, all of which are about a function
@@ -20,8 +20,8 @@ var asked = []string{
 	"can_boost", "can_optimize", "kprobe_int3_handler", "kprobe_emulate_jcc", "kprobe_emulate_call", "register_kprobe", "register_kretprobe", contextFlags, analyzeUprobe,
 }
 
-// probe asks for fields of the profile. It leaves out what the answers do not
-// decide, and fails with ErrNotThere where the image cannot be asked.
+// probe computes fields of the profile. It leaves out fields that the answers do not
+// decide, and fails with ErrNotThere if the image cannot answer.
 type probe func(*measuring) error
 
 // measuring collects the answers.
@@ -31,9 +31,9 @@ type measuring struct {
 	answers []kimage.Answer
 }
 
-// Measure asks the image for each field of its profile that its own functions
-// decide. An image without these functions gives no answers; a function that does
-// not answer leaves its fields out, and is in the error with the others.
+// Measure computes each field of the image's profile that its own functions decide. An
+// image without these functions gives no answers; a function that does not answer
+// leaves its fields out, and is in the error with the others.
 func Measure(img *kimage.Image) ([]kimage.Answer, error) {
 	if !askable(img) {
 		return nil, nil
@@ -64,7 +64,7 @@ func askable(img *kimage.Image) bool {
 	return len(img.Lookup("can_probe")) > 0 || len(img.Lookup("can_boost")) > 0
 }
 
-// probes are all of them, in the order of the profile's fields.
+// probes are all probes, in the order of the profile's fields.
 var probes = []probe{
 	(*measuring).decoder, (*measuring).resolve, (*measuring).preamble,
 	(*measuring).boundary, (*measuring).boost, (*measuring).hit, (*measuring).region, (*measuring).register, (*measuring).resched,
@@ -133,7 +133,7 @@ func (m *measuring) resolve() error {
 	return nil
 }
 
-// boundary writes functions and asks which addresses in them are accepted.
+// boundary writes functions and tests which addresses in them are accepted.
 func (m *measuring) boundary() error {
 	if m.scratch == nil {
 		return ErrNotThere

@@ -11,7 +11,7 @@ import (
 // probeSize is more than struct kprobe has in any release.
 const probeSize = 512
 
-// hit asks the functions that run when a probe is hit.
+// hit calls the functions that run when a probe is hit.
 func (m *measuring) hit() error {
 	f, err := m.newFrame()
 	if err != nil {
@@ -47,9 +47,8 @@ const (
 	regsIP, regsCS, regsFlags, regsSP = 128, 136, 144, 152
 )
 
-// set writes the registers, and fills the probe with one byte. That is the way to
-// set fields without knowing where they are: the copy's size, its rel32 and its
-// kind are all made of that byte.
+// set writes the registers, and fills the probe with one byte. So fields are set whose
+// offsets are unknown: the copy's size, its rel32 and its kind all consist of that byte.
 func (f *frame) set(ip, sp x86.Addr, flags uint64, fill byte) error {
 	b := make([]byte, x86.PtRegsSize)
 	binary.LittleEndian.PutUint64(b[regsIP:], uint64(ip))

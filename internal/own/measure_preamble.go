@@ -5,9 +5,9 @@ import "encoding/binary"
 // lookupName gives is_cfi_preamble_symbol the name of an address's symbol.
 const lookupName = "lookup_symbol_name"
 
-// preamble asks is_cfi_preamble_symbol about names of which no image has all: what looks them
-// up is written over, so that it gives one. With its arguments swapped, the test is true of what
-// a prefix begins with, and of nothing that begins with a prefix.
+// preamble calls is_cfi_preamble_symbol about two names: the function that looks names up is
+// written over, so that it gives them. With the arguments of its comparison swapped, the test is
+// true for the beginning of a prefix, and false for a name that begins with the prefix.
 func (m *measuring) preamble() error {
 	at := m.function(lookupName)
 	if at == 0 || !m.Has("is_cfi_preamble_symbol") || m.scratch == nil {

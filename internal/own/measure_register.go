@@ -43,8 +43,9 @@ func (m *measuring) register() error {
 	return m.registerReturn(probe)
 }
 
-// entryFlag registers a probe where a function begins, and looks for the flag of that in what is
-// left: once it fails for want of memory, and once it is refused because find_bug finds one there.
+// entryFlag registers a probe at a function's entry, and looks for the entry's flag in the probe
+// afterwards: once the registration fails for want of memory, and once it is refused because
+// find_bug finds a bug there.
 func (m *measuring) entryFlag(probe *machine.Buf) {
 	const function = "get_kprobe"
 	at, bug := m.function(function), m.function("find_bug")
@@ -74,7 +75,7 @@ func flagged(probe *machine.Buf) bool {
 	return false
 }
 
-// registerReturn asks about a function that there is none of.
+// registerReturn registers a return probe at a function that does not exist.
 func (m *measuring) registerReturn(probe *machine.Buf) error {
 	name, err := m.m.NewBuf(32)
 	if err != nil {
@@ -93,8 +94,8 @@ func (m *measuring) registerReturn(probe *machine.Buf) error {
 	return nil
 }
 
-// refusal registers a probe of zeros but for one pointer, and returns the errno; 0
-// where there is none.
+// refusal registers a probe of zeros except for one pointer, and returns the errno; 0
+// if there is none.
 func (m *measuring) refusal(probe *machine.Buf, function string, field int, value x86.Addr) errno.Errno {
 	m.setState(0)
 	defer m.setState(systemRunning)
@@ -122,7 +123,7 @@ func (m *measuring) plainSites(kind kimage.SiteKind) (list []x86.Addr) {
 	return list
 }
 
-// plainBug is a BUG or WARN that nothing else forbids, 0 where there is none.
+// plainBug returns a BUG or WARN that no other rule forbids, 0 if there is none.
 func (m *measuring) plainBug() x86.Addr {
 	for _, b := range m.img.BugTable() {
 		if m.plain(b.Addr) {

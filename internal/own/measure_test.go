@@ -55,8 +55,8 @@ func TestMeasuredIsWhatWasModelled(t *testing.T) {
 	}
 }
 
-// TestMeasuringFindsWhatTheReleaseDoesNotTell: the same image, opened as one of
-// another release, is measured as what it is.
+// TestMeasuringFindsWhatTheReleaseDoesNotTell: an image that is opened as one of
+// another release is measured as its true release.
 func TestMeasuringFindsWhatTheReleaseDoesNotTell(t *testing.T) {
 	t.Setenv(CacheVariable, "off")
 	b, err := os.ReadFile(oracle.Image(t, "oracle612"))

@@ -11,7 +11,7 @@ const analyzeUprobe = "arch_uprobe_analyze_insn"
 // emulated are the operations of an instruction that is not executed out of line.
 const emulated = "branch_xol_ops"
 
-// uprobes asks what becomes of a few instructions of a program.
+// uprobes analyses a few instructions of a program.
 func (m *measuring) uprobes() error {
 	const at x86.Addr = 0x400000
 	asked := func(code ...byte) (Uprobe, error) { return m.AnalyzeUprobe(code, at) }

@@ -133,8 +133,8 @@ func TestRenamedAndAmbiguousFunctions(t *testing.T) {
 	require.False(t, k.Has("kernel_text_address"), "which of the two is not known")
 }
 
-// TestOwnCanProbeAgreesWithTheBootedKernel asks the recorded kernels' own function
-// about the points that the booted kernels were asked about.
+// TestOwnCanProbeAgreesWithTheBootedKernel compares the recorded kernels' own function
+// with the answers of the booted kernels, at the same points.
 func TestOwnCanProbeAgreesWithTheBootedKernel(t *testing.T) {
 	for name := range oracle.Kernels {
 		t.Run(name, func(t *testing.T) {

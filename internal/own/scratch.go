@@ -47,7 +47,7 @@ func (s *scratch) write(code, tail []byte) error {
 	return s.k.m.WriteText(s.Addr, append(b, tail...))
 }
 
-// canProbe asks about an offset of the function that begins with code.
+// canProbe calls can_probe for an offset of the function, which begins with code.
 func (s *scratch) canProbe(code []byte, offset int64) (bool, error) {
 	if err := s.write(code, nil); err != nil {
 		return false, err
@@ -55,8 +55,8 @@ func (s *scratch) canProbe(code []byte, offset int64) (bool, error) {
 	return s.k.CanProbe(s.Addr.Add(offset))
 }
 
-// canOptimize asks about the first instruction of the function that begins with a
-// nop and then code, and ends with tail.
+// canOptimize calls can_optimize for the first instruction of the function, which
+// begins with a nop and then code, and ends with tail.
 func (s *scratch) canOptimize(code, tail []byte) (bool, error) {
 	// The bytes that the jump would replace are left alone.
 	if err := s.write(append(append(append([]byte(nil), longNop...), longNop...), code...), tail); err != nil {

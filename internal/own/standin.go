@@ -9,9 +9,9 @@ import (
 	"kprobelab/x86"
 )
 
-// Stand-ins take the place of what only a booted kernel has: an allocator, pages
-// for copies of instructions, and the poking of text. They are machine code that is
-// written over the beginning of the image's functions.
+// Stand-ins replace functions that need a booted kernel: an allocator, pages for copies
+// of instructions, and the poking of text. They are machine code that is written over
+// the beginning of the image's functions.
 
 const (
 	// arenaSize is the number of bytes that the stand-in for kmalloc gives until Undo.
@@ -37,8 +37,8 @@ var (
 	protectors = []string{"set_memory_ro", "set_memory_rw", "set_memory_x", "set_memory_nx"}
 )
 
-// aided is the same image with the stand-ins in place, on a machine of its own: in
-// the first one all text is the kernel's.
+// aided is the same image with the stand-ins in place, on a machine of its own: in the
+// first machine all text is the kernel's.
 type aided struct {
 	*Kernel
 	replaced []x86.Range
@@ -51,8 +51,8 @@ type aided struct {
 	probe *machine.Buf
 }
 
-// searchBudget is the budget of a question here. To 6.1, within_kprobe_blacklist
-// searches all names of the kernel for that of a function with a suffix.
+// searchBudget is the budget of a question here. For a function with a suffix,
+// within_kprobe_blacklist searches all names of the kernel (to 6.1).
 const searchBudget = 200_000_000
 
 // aid makes the aided Kernel the first time.
@@ -165,8 +165,8 @@ func (k *Kernel) Blacklisted(addr x86.Addr) (bool, error) {
 	return a.truth("within_kprobe_blacklist", uint64(addr))
 }
 
-// makeBlacklist runs init_kprobes. It fails somewhere after the list is made, for
-// want of what boot does before it; so the list is looked at.
+// makeBlacklist runs init_kprobes. It fails after the list is made, because earlier
+// results of boot are missing; so only the list counts.
 func (k *aided) makeBlacklist() error {
 	if !k.Has("within_kprobe_blacklist") || !k.Has("init_kprobes") {
 		return fmt.Errorf("the blacklist: %w", ErrNotThere)
@@ -198,9 +198,9 @@ func (k *Kernel) Prepare(addr x86.Addr) (errno int, err error) {
 	return k.prepareBy("arch_prepare_kprobe", addr)
 }
 
-// PrepareOptimized asks arch_prepare_optimized_kprobe whether the probe there gets
-// a jump: can_optimize, and then the copy of what the jump replaces. It returns 0
-// or a negative errno.
+// PrepareOptimized calls arch_prepare_optimized_kprobe: does the probe there get a
+// jump? It tests can_optimize, and then copies the code that the jump replaces. It
+// returns 0 or a negative errno.
 func (k *Kernel) PrepareOptimized(addr x86.Addr) (errno int, err error) {
 	return k.prepareBy("arch_prepare_optimized_kprobe", addr)
 }

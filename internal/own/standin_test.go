@@ -12,9 +12,9 @@ import (
 	"kprobelab/kimage"
 )
 
-// TestOwnPrepareAgreesWithTheBootedKernel asks the recorded kernels' own
-// registration, from the copy of the instruction to the detour buffer, about points
-// that the booted kernels were asked about.
+// TestOwnPrepareAgreesWithTheBootedKernel compares the recorded kernels' own
+// registration, from the copy of the instruction to the detour buffer, with the booted
+// kernels' at the same points.
 func TestOwnPrepareAgreesWithTheBootedKernel(t *testing.T) {
 	for name := range oracle.Kernels {
 		t.Run(name, func(t *testing.T) {

@@ -34,7 +34,7 @@ type Patched struct {
 	Failed map[kimage.SiteKind]error
 }
 
-// PatchText runs the functions. It fails where the machine or the image cannot be made ready.
+// PatchText runs the functions. It fails if the machine or the image cannot be made ready.
 func PatchText(s *kimage.SelfPatch) (*Patched, error) {
 	e, err := engine.Named("")
 	if err != nil {
@@ -84,7 +84,7 @@ func (p *Patched) apply(kind kimage.SiteKind, table x86.Range) error {
 	return nil
 }
 
-// prepare gives the kernel the features and the thunk that boot decides on, and stand-ins for what
+// prepare sets the features and the thunk that boot decides on, and stand-ins for the code that
 // makes processors see new text.
 func (p *Patched) prepare(s *kimage.SelfPatch) error {
 	at, ok := s.Capabilities()
@@ -144,7 +144,7 @@ func (p *Patched) standIn() error {
 // writable is an image whose code can be written.
 type writable struct{ *kimage.Image }
 
-// Segments are the image's, all of them writable.
+// Segments returns the image's segments, all of them writable.
 func (w writable) Segments() []kimage.Segment {
 	list := w.Image.Segments()
 	for i := range list {

@@ -9,8 +9,8 @@ import (
 	"kprobelab/kimage"
 )
 
-// Rule: what boot writes at a site of a table is what the image's own functions write there, on any
-// processor: with retpolines, without, with fences, with return thunks.
+// Rule: the computed bytes at a site of a table equal the bytes that the image's own functions
+// write there, on any processor: with retpolines, without, with fences, with return thunks.
 func TestKernelsPatchTheirTextAsComputed(t *testing.T) {
 	cpus := []string{"qemu64", "EPYC", "Haswell", "qemu64,+ibrs_enhanced", "EPYC-Milan,-rdseed"}
 	if testing.Short() {
