@@ -40,7 +40,7 @@ type opened struct {
 // codeQuestion is a function of bytes, as explain --hex takes it.
 type codeQuestion struct {
 	Hex string `json:"hex"`
-	// Asm is the function's assembly, in the place of Hex.
+	// Asm is the function's assembly, in place of Hex.
 	Asm     string `json:"asm"`
 	Release string `json:"release"`
 }
@@ -52,7 +52,7 @@ type Function struct {
 	Size    uint64 `json:"size"`
 	Profile string `json:"profile"`
 	About   string `json:"about"`
-	// Standing says how far the profile can be trusted, "" for bytes of no kernel.
+	// Standing says how far the profile can be trusted, "" for bytes without a kernel.
 	Standing string `json:"standing"`
 	CPU      string `json:"cpu"`
 	// Bytes are at most MaxCode.
@@ -88,7 +88,7 @@ type Reason struct {
 	Stops    bool   `json:"stops"`
 }
 
-// rules are the profile of a name, the default's for none.
+// rules returns the profile of a name, the default for "".
 func rules(name string) (*profile.Config, error) {
 	if name == "" {
 		name = profile.Default
@@ -113,7 +113,7 @@ func (q *codeQuestion) example() (*report.Scan, error) {
 	return report.NewExample(code, c), nil
 }
 
-// bytes are the function's.
+// bytes returns the bytes of the function.
 func (q *codeQuestion) bytes() ([]byte, error) {
 	if q.Asm == "" {
 		return readHex(q.Hex)
@@ -162,7 +162,7 @@ func (p *Page) code(q codeQuestion, _ []byte) (*Function, error) {
 	return answers(s, s.Symbols[0]), nil
 }
 
-// answers asks of each byte of a function.
+// answers computes the answer for each byte of a function.
 func answers(s *report.Scan, sym kimage.Symbol) *Function {
 	f := &Function{
 		Name: sym.Name, Address: sym.Addr.String(), Size: sym.Size,
@@ -210,7 +210,7 @@ type openQuestion struct {
 	Release string `json:"release"`
 }
 
-// Opened says what was opened.
+// Opened describes the opened image.
 type Opened struct {
 	Image     *report.Image `json:"image"`
 	Functions int           `json:"functions"`
@@ -252,7 +252,7 @@ func (p *Page) open(q openQuestion, file []byte) (*Opened, error) {
 	return &Opened{Image: report.DescribeImage(img), Functions: len(functions)}, nil
 }
 
-// atImage opens the guest kernel where nothing is open.
+// atImage returns the open image, the guest kernel if none is open.
 func (p *Page) atImage() (*opened, error) {
 	if p.image == nil {
 		if _, err := p.open(openQuestion{}, nil); err != nil {
@@ -321,7 +321,7 @@ func (p *Page) function(q functionQuestion, _ []byte) (*Function, error) {
 	return answers(o.scan, sym), nil
 }
 
-// function is the image's function of a name.
+// function returns the image's function of a name.
 func (o *opened) function(name string) (kimage.Symbol, error) {
 	for _, sym := range o.scan.View.Lookup(name) {
 		if covering, ok := o.scan.View.SymbolAt(sym.Addr); ok && o.scan.View.InText(sym.Addr) {
@@ -332,7 +332,7 @@ func (o *opened) function(name string) (kimage.Symbol, error) {
 	return kimage.Symbol{}, fmt.Errorf("%s has no function %q", o.name, name)
 }
 
-// explainQuestion is one byte of a function of the image or, with code, of that.
+// explainQuestion is one byte of a function of the image or, with code, of that code.
 type explainQuestion struct {
 	codeQuestion
 	Name   string `json:"name"`
@@ -382,7 +382,7 @@ func (p *Page) about(q *explainQuestion) (*report.Scan, kimage.Symbol, error) {
 	return o.scan, sym, err
 }
 
-// MarshalJSON is that of the Explanation, with the text.
+// MarshalJSON writes the Explanation, with the text.
 func (e *Explained) MarshalJSON() ([]byte, error) {
 	type plain report.Explanation
 	return json.Marshal(struct {

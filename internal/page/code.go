@@ -40,7 +40,7 @@ func (r *run) read(at x86.Addr, n int) []byte {
 	return nil
 }
 
-// code is the watched functions, and what kprobes has made for the probes.
+// code returns the watched functions, and the code that kprobes has made for the probes.
 func (r *run) code(now, before *moment) (list []Code) {
 	off := 0
 	for n, w := range r.watched {

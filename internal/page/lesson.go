@@ -219,7 +219,7 @@ type checkQuestion struct {
 	Answer string `json:"answer"`
 }
 
-// check compares an answer with what the lesson's machine does.
+// check compares an answer with the run of the lesson's machine.
 func (p *Page) check(q checkQuestion, _ []byte) (*Checked, error) {
 	if q.Lesson < 0 || q.Lesson >= len(lessons) {
 		return nil, errRequest

@@ -42,8 +42,7 @@ func with[Q, A any](do func(*Page, Q, []byte) (A, error)) func(*Page, []byte, []
 	}
 }
 
-// errRequest is a request that this page has not made, such as an address that
-// somebody has changed.
+// errRequest is a request that the page does not make, such as an address that was changed by hand.
 var errRequest = errors.New("this address is not one that the page has made")
 
 // Answer answers the request `{"do": NAME, …}`: with the answer's JSON, or with

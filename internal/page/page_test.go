@@ -48,7 +48,7 @@ func TestHelloNamesEveryRelease(t *testing.T) {
 	require.Contains(t, names, h.Default)
 }
 
-// The page says of every byte what explain says of it.
+// The page gives explain's answer for every byte.
 func TestVerdictsAreThoseOfExplain(t *testing.T) {
 	// Code that is likely to be instructions: pieces of functions, and any bytes.
 	piece := rapid.OneOf(

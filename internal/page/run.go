@@ -242,7 +242,7 @@ func (r *run) prepare(p probe) (*planted, error) {
 
 func (r *run) symbol(a x86.Addr) string { return place(r.lab.Machine.Symbolize(a)) }
 
-// replay takes the steps of a schedule. What is shown is the last of them.
+// replay takes the steps of a schedule. Only the last one is shown.
 func (r *run) replay(all []byte) error {
 	defer func() { r.unseen = false }()
 	for i, who := range all {
@@ -261,7 +261,7 @@ func (r *run) replay(all []byte) error {
 	return nil
 }
 
-// step lets somebody take one step. ran is false where there is nothing to do.
+// step takes one step of who. ran is false if it has nothing to do.
 func (r *run) step(who byte) (ran bool, err error) {
 	if len(r.steps) >= bounded.PageSteps {
 		return false, errSteps
@@ -389,8 +389,7 @@ func (r *run) cpu(n int) bool {
 	return ran
 }
 
-// hash is a digest of all that decides how the machine goes on, and of what is
-// counted.
+// hash is a digest of all that decides the machine's further run, and of the counts.
 func (r *run) hash(sub int) (string, error) {
 	state, err := r.lab.Machine.StateHash()
 	if err != nil {

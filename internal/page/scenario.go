@@ -12,10 +12,9 @@ import (
 	"kprobelab/x86"
 )
 
-// Scenario is a machine as somebody describes it: what runs where, and what is
-// probed.
+// Scenario is a user's description of a machine: its calls and its probes.
 type Scenario struct {
-	// Release names the rules; empty: those of the image.
+	// Release names the rules; "" means the image's.
 	Release string `json:"release"`
 	// Probes are lines: kprobe PLACE [post] [goto PLACE], kretprobe PLACE[:N],
 	// jprobe SYMBOL HANDLER.
@@ -129,9 +128,9 @@ func (p *planted) missed() uint64 {
 	return p.jp.KP.Nmissed
 }
 
-// A schedule says who has taken how many steps, in order: "m" is the module that
-// registers the probes and, the second time, unregisters them; "w" the optimizer's
-// worker; "a" CPU 0, "b" CPU 1, and so on: "mw3a12".
+// turns is a part of a schedule: who takes n steps. In a schedule such as "mw3a12", "m" is
+// the module that registers the probes and, the second time, unregisters them; "w" the
+// optimizer's worker; "a" CPU 0, "b" CPU 1, and so on.
 type turns struct {
 	who byte
 	n   int

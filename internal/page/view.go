@@ -83,7 +83,7 @@ type Code struct {
 	Rows    []Row  `json:"rows"`
 }
 
-// Row is an instruction, where the original has one.
+// Row is an instruction, if the original has one there.
 type Row struct {
 	Place string `json:"place"`
 	Bytes []Cell `json:"bytes"`
@@ -112,7 +112,7 @@ type State struct {
 	Missed uint64 `json:"missed"`
 }
 
-// place is SYM+0xOFF of what Symbolize says.
+// place is SYM+0xOFF of Symbolize's text.
 func place(symbol string) string {
 	name, _, _ := strings.Cut(symbol, "/")
 	return strings.TrimSuffix(name, "+0x0")

@@ -9,8 +9,7 @@ import (
 	"kprobelab/kimage"
 )
 
-// watchQuestion asks for a machine after the steps of a schedule or, with a move, for the
-// place that the move leads to.
+// watchQuestion requests a machine after the steps of a schedule or, with a move, after the move.
 type watchQuestion struct {
 	Scenario
 	// Image names the image that has to be open; empty: the guest kernel.
@@ -62,7 +61,7 @@ func (p *Page) watch(q watchQuestion, _ []byte) (*View, error) {
 	return p.run.view(sub, moved)
 }
 
-// named is the open image of a name, the guest kernel for none.
+// named returns the open image of a name, the guest kernel for "".
 func (p *Page) named(name string) (*kimage.Image, error) {
 	if p.image != nil && p.image.name == name {
 		return p.image.img, nil

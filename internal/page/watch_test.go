@@ -88,7 +88,7 @@ func TestAHitByTheProtocolsSteps(t *testing.T) {
 	require.Equal(t, "post handler; ip is at the next instruction", w.event())
 }
 
-// What changes is marked, forwards and backwards alike.
+// Changes are marked, forwards and backwards alike.
 func TestChangedBytesAndRegistersAreMarked(t *testing.T) {
 	w := watch(t, one("kprobe strlen+0x5", `strlen("hello")`))
 	w.forward("m", "instruction")
@@ -215,8 +215,8 @@ func TestTheJumpIsWrittenInThreeSteps(t *testing.T) {
 	require.Equal(t, "has returned 10", w.CPUs[0].State)
 }
 
-// What kprobes makes is marked when it comes: a slot at the registration, a detour
-// buffer with it or later; of a return probe, too.
+// Code that kprobes makes is marked when it appears: a slot at the registration, a
+// detour buffer with it or later; for a return probe, too.
 func TestMadeCodeIsShown(t *testing.T) {
 	for _, probe := range []string{"kprobe opt_yes", "kretprobe opt_yes"} {
 		t.Run(probe, func(t *testing.T) {
@@ -284,7 +284,7 @@ func TestWhatCannotBeWatched(t *testing.T) {
 			require.Contains(t, complaint(t, &page.Page{}, `{"do":"watch",`+c.question+`}`, nil), c.says)
 		})
 	}
-	// What is just within the bounds is watched.
+	// Input just within the bounds is accepted.
 	watch(t, one("", strings.Repeat("gcd(1,2)\n", bounded.PageCPUs)))
 	watch(t, one(strings.Repeat("kprobe gcd\n", bounded.PageProbes), "gcd(1,2)"))
 	require.Contains(t, complaint(t, &page.Page{}, fmt.Sprintf(`{"do":"watch","calls":"gcd(1,2)","probes":"%s"}`, strings.Repeat(`kprobe gcd\n`, bounded.PageProbes+1)), nil), "at most 8")

@@ -19,8 +19,8 @@ import (
 )
 
 // tab opens an address in a fresh profile, and waits until the program is there: a file
-// with the network off. At the end of the test, nothing must have been written to the
-// console, and a file must have asked for nothing.
+// with the network off. At the end of the test, the console must be empty, and a file
+// must have made no request.
 func tab(t *testing.T, address string, options ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	chromium := os.Getenv("KPROBELAB_CHROMIUM")

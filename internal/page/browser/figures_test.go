@@ -61,8 +61,8 @@ func TestFigures(t *testing.T) {
 	})
 }
 
-// times says how long something takes in the page, until its picture is laid out, and
-// how much of that the processor works: on a busy machine the second is what counts.
+// times measures the time of an action in the page, until its picture is laid out, and
+// the processor's time for it: on a busy machine the second counts.
 func times(t *testing.T, ctx context.Context, what string, n int) string {
 	t.Helper()
 	before := worked(t)
@@ -116,7 +116,7 @@ func browsers(t *testing.T) map[int][]string {
 	return ours
 }
 
-// worked is the processor's time that the browsers have had.
+// worked returns the processor time of the browsers so far.
 func worked(t *testing.T) (all time.Duration) {
 	t.Helper()
 	const tick = 10 * time.Millisecond // USER_HZ
@@ -129,8 +129,8 @@ func worked(t *testing.T) (all time.Duration) {
 	return all
 }
 
-// took is the most memory that a process of the browsers has had, in MB: that of the
-// page with its program.
+// took returns the most memory that a process of the browsers has had, in MB: the
+// process of the page with its program.
 func took(t *testing.T) (most int) {
 	t.Helper()
 	for pid := range browsers(t) {

@@ -41,7 +41,7 @@ func kernelImage(t *testing.T) string {
 	return to
 }
 
-// point is a place that is asked about, and what scan answers.
+// point is a place, and scan's answer for it.
 type point struct {
 	Symbol    string
 	Offset    int
@@ -112,7 +112,7 @@ func TestARealKernelImage(t *testing.T) {
 		},
 		"dropped": func(t *testing.T) context.Context {
 			ctx := tab(t, page(t)+"#watch")
-			// The file comes from the input; the event is that of a drop.
+			// The file comes from the input; the event is a drop's.
 			eval[bool](t, ctx, `($("file").addEventListener("change", (e) => e.stopImmediatePropagation(), {capture: true, once: true}), true)`)
 			choose(t, ctx, image)
 			eval[bool](t, ctx, `(() => { const d = new DataTransfer(); d.items.add($("file").files[0]); return !document.body.dispatchEvent(new DragEvent("drop", {dataTransfer: d, bubbles: true, cancelable: true})); })()`)
@@ -164,7 +164,7 @@ func TestARealKernelImage(t *testing.T) {
 	}
 }
 
-// choose gives the page a file as a reader does who chooses one.
+// choose gives the page a file, as a reader chooses it.
 func choose(t *testing.T, ctx context.Context, file string) {
 	t.Helper()
 	require.NoError(t, chromedp.Do(ctx, chromedp.SetUploadFiles("#file", []string{file})))

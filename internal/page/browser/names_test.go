@@ -38,7 +38,7 @@ func renamed(t *testing.T, name string) []byte {
 	return append(b, names...)
 }
 
-// hostileNames are names of functions, and what the page shows of each.
+// hostileNames are names of functions, and their form on the page.
 var hostileNames = map[string]struct{ name, shown string }{
 	"image":         {`<img src=x onerror=window.hit=1>`, `<img src=x onerror=window.hit=1>`},
 	"script":        {`"><script>window.hit=1</script>`, `"><script>window.hit=1</script>`},

@@ -46,7 +46,7 @@ func eachWay(t *testing.T, test func(t *testing.T, address string)) {
 	}
 }
 
-// The right answers of the lessons, but for the last, which is read off the page.
+// The right answers of the lessons, except the last one's, which is read off the page.
 var answers = []string{"strlen+0x6", "3", "1", "1", "jsys_open", "+3", "optimizing", ""}
 
 func TestEveryLessonToItsEnd(t *testing.T) {
@@ -122,7 +122,7 @@ func TestStepsForwardAndBackAndTheAddress(t *testing.T) {
 }
 
 // 10,000 random byte strings get the verdicts of the native program, byte by byte; one
-// in a hundred is asked of the command line, too.
+// in a hundred is compared with the command line, too.
 func TestVerdictsAreTheNativeOnes(t *testing.T) {
 	program := commandLine(t)
 	ctx := tab(t, page(t))

@@ -90,7 +90,7 @@ func TestPlayGoesOnByItself(t *testing.T) {
 	until(t, ctx, `document.querySelector("[data-key=play]").textContent === "Play"`)
 }
 
-// Another release's answers that differ are marked, with what they were.
+// Answers that differ under another release are marked, with the old answer.
 func TestAReleaseMarksWhatItChanges(t *testing.T) {
 	ctx := tab(t, page(t)+"#ask?release=6.1&hex=55+e8+00+00+00+00+90+90+90+90+c3")
 	until(t, ctx, `!!ask.of`)

@@ -24,7 +24,7 @@ import (
 type Server struct {
 	page   []byte
 	images []*os.File
-	// list is the images' names and sizes, as the page asks for them.
+	// list has the images' names and sizes, in the form that the page requests.
 	list []image
 }
 
@@ -86,8 +86,8 @@ func (s *Server) Serve(l net.Listener) error {
 	return h.Serve(l)
 }
 
-// headers go with every answer. The page itself says what it may load; that nobody may
-// put it into a frame can only be said here.
+// headers go with every answer. The page itself says what it may load; only a header
+// can forbid other pages to frame it.
 var headers = map[string]string{
 	"Cache-Control":                "no-store",
 	"Content-Security-Policy":      "frame-ancestors 'none'",

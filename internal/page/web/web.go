@@ -1,6 +1,6 @@
 // Package web has the page's files, and makes one HTML file of them.
 //
-// It must not know what the program answers.
+// It must not know the program's answers.
 package web
 
 import (
@@ -18,8 +18,7 @@ var files embed.FS
 // scripts are the page's, in the order in which they run.
 var scripts = []string{"program.js", "base.js", "ask.js", "machine.js", "watch.js", "lesson.js", "main.js"}
 
-// Build makes the page of the program and of Go's wasm_exec.js, which has to be
-// that of the compiler.
+// Build makes the page of the program and of Go's wasm_exec.js, which must be of the same compiler.
 func Build(wasm, wasmExec []byte) ([]byte, error) {
 	parts := map[string]string{"wasm_exec.js": string(wasmExec)}
 	for _, name := range []string{"style.css", "worker.js"} {
