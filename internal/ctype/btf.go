@@ -42,15 +42,16 @@ const (
 	BTFEnum64   = 19
 )
 
-// btfData holds the sizes of what follows a type of each kind: a fixed part, and one for each of its members.
+// btfData holds the sizes of the data after a type of each kind: a fixed part, and a part for each
+// of its members.
 var btfData = [...]struct{ fixed, each int }{
 	BTFInt: {4, 0}, BTFPtr: {}, BTFArray: {12, 0}, BTFStruct: {0, 12}, BTFUnion: {0, 12}, BTFEnum: {0, 8}, BTFFwd: {}, BTFTypedef: {},
 	BTFVolatile: {}, BTFConst: {}, BTFRestrict: {}, BTFFunc: {}, BTFProto: {0, 8}, BTFVar: {4, 0}, BTFDatasec: {0, 12}, BTFFloat: {},
 	BTFDeclTag: {4, 0}, BTFTypeTag: {}, BTFEnum64: {0, 12},
 }
 
-// BTF is the type information of a kernel, or of a module that builds on a kernel's. Types are read when they are asked for.
-// It is safe for concurrent use.
+// BTF is the type information of a kernel, or of a module that builds on a kernel's. Types are read
+// at their first use. It is safe for concurrent use.
 type BTF struct {
 	base       *BTF
 	data, text []byte

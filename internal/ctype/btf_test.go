@@ -22,7 +22,7 @@ func build(t *testing.T, list ...btf.Type) []byte {
 	return raw
 }
 
-// Names are whole, as the kernel has them: libraries drop what follows three underscores.
+// Names are whole, as in the kernel: libraries drop the text after three underscores.
 func TestNamesAreWhole(t *testing.T) {
 	number := &btf.Int{Name: "int", Size: 4}
 	structure := func(name string) btf.Type {
@@ -86,7 +86,7 @@ func TestBTFThatIsDamaged(t *testing.T) {
 		_, err := ReadBTF(b, nil)
 		require.ErrorIs(t, err, ErrBTF, name)
 	}
-	// What refers to nothing is void, and a name that is too long is none.
+	// A type that refers to none is void, and a name that is too long is dropped.
 	long := "\x00" + strings.Repeat("x", bounded.TypeName) + "\x00"
 	b, err := ReadBTF(raw(long, 1, BTFStruct<<24|1, 8, 2, 77, 0, 0xffffff, BTFPtr<<24, 1<<31), nil)
 	require.NoError(t, err)

@@ -106,7 +106,7 @@ func many(kind uint32, words int) []uint32 {
 	return list
 }
 
-// A chain is followed to its 32nd type, and a size is what it comes to.
+// A chain is followed to its 32nd type, and a size is the size of the type at its end.
 func TestChains(t *testing.T) {
 	for n := 1; n < 40; n++ {
 		var list []uint32

@@ -32,7 +32,7 @@ func (t *Type) text(w *Walk) string {
 // tagWords are the words before a tag.
 var tagWords = map[Kind]string{Struct: "struct", Union: "union", Enum: "enum"}
 
-// tagged is the name with its word, or the word with what stands for a name.
+// tagged returns the name with its word, or the word with unnamed in place of a name.
 func (t *Type) tagged(unnamed string) string {
 	switch word := tagWords[t.Kind]; {
 	case word == "":

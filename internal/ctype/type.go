@@ -1,8 +1,9 @@
-// Package ctype has the types of C: their sizes, members and names. BTF is read here; package source makes
-// types of DWARF, and the script languages define their own.
+// Package ctype has the types of C: their sizes, members and names. It reads BTF; package source
+// makes types of DWARF, and the script languages define their own.
 //
-// A type is made one level at a time: it has its parts only once they are asked for. A file may describe types that
-// lead to themselves, so whatever follows one type to another stops at the bounds of package bounded.
+// A type is made one level at a time: its parts are made at their first use. A file may describe
+// types that lead to themselves, so code that follows one type to another stops at the bounds of
+// package bounded.
 //
 // It must not know what the types are for.
 package ctype

@@ -2,7 +2,7 @@
 // (samples/kprobes) print, in the form that each release gives them (docs/spec 13),
 // so that a reader recognizes them.
 //
-// It must not know who hit what: it gets the values and gives back a line.
+// It must not know the origin of a hit: it gets the values and returns a line.
 package sample
 
 import (

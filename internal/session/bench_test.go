@@ -68,7 +68,7 @@ func BenchmarkBareCallProbesElsewhere(b *testing.B) {
 					break
 				}
 				p := &kprobes.Kprobe{Addr: s.Addr, PreHandler: func(*kprobes.Kprobe, *x86.PtRegs) int { return 0 }}
-				// What the worker runs lies before it.
+				// The worker's code lies before it.
 				if s.Addr > l.worker && l.Kprobes.RegisterKprobe(p) == nil {
 					planted++
 				}

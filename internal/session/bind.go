@@ -11,8 +11,8 @@ import (
 	"kprobelab/x86"
 )
 
-// Call is a call as written, bound to an image: the function is there, its
-// prototype fits where the image has it (BTF), and every symbol has an address.
+// Call is a call as written, bound to an image: the function exists, its prototype fits
+// if the image has it (BTF), and every symbol has an address.
 type Call struct {
 	callsyntax.Call
 	// Symbol is the function, of a call that is no system call.
@@ -146,7 +146,7 @@ func fit(a callsyntax.Arg, p kimage.Param, bad func(int, string, ...any) error) 
 	return nil
 }
 
-// Returns is the type of what the call returns.
+// Returns is the type of the call's result.
 func (c *Call) Returns() show.Type {
 	if c.System != "" {
 		return show.Type{Kind: show.Signed, Size: 8}

@@ -7,9 +7,8 @@ import (
 	"kprobelab/internal/callsyntax"
 )
 
-// Make makes the call now, on the machine's own task. The error is the
-// machine's (*machine.Fault, *machine.BudgetError), or the subsystem's where a hit
-// went wrong; the result is then nil.
+// Make makes the call now, on the machine's own task. The error is the machine's (*machine.Fault,
+// *machine.BudgetError), or the subsystem's if a hit failed; the result is then nil.
 func (l *Session) Make(c *Call) (*Result, error) {
 	if c.System != "" {
 		return l.makeSystem(c)

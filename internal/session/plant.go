@@ -26,7 +26,7 @@ func (l *Session) Plant(p callsyntax.Probe, h Handlers) (*Planted, error) {
 	return planted, nil
 }
 
-// name is the symbol that the samples print: the one asked for, else the one
+// name returns the symbol that the samples print: the requested one, else the symbol
 // that covers the address.
 func (l *Session) name(p *Planted) string {
 	if p.Symbol != "" {

@@ -7,7 +7,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Planted is a probe in the text, and what it has counted.
+// Planted is a probe in the text, and its counts.
 type Planted struct {
 	callsyntax.Probe
 	// Name is the symbol as the sample modules print it: the requested one, or the

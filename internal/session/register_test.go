@@ -12,9 +12,8 @@ import (
 	"kprobelab/x86"
 )
 
-// BenchmarkRegister100k plants 100,000 probes on the instructions of a real
-// kernel, in its text on the real machine, and takes them away again; the time
-// is that of one of them.
+// BenchmarkRegister100k plants 100,000 probes on the instructions of a real kernel, in
+// its text on the real machine, and removes them again; the time is per probe.
 func BenchmarkRegister100k(b *testing.B) {
 	const n = 100_000
 	img, err := kimage.Open(oracle.Image(b, "oracle"), nil)

@@ -44,8 +44,8 @@ func (r *Result) Into() (arg int, off uint64, ok bool) {
 	return 0, 0, false
 }
 
-// Shown are the buffers that are worth showing: every buf[N], and the others
-// where the call wrote to them.
+// Shown returns the buffers that are worth showing: every buf[N], and others if the
+// call wrote to them.
 func (r *Result) Shown() []Buffer {
 	var list []Buffer
 	for _, b := range r.Buffers {

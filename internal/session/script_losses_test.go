@@ -16,8 +16,8 @@ import (
 // mapFull is said at each update that finds no room.
 const mapFull = ": WARNING: Map full; can't update element. Try increasing max_map_keys config\nAdditional Info - helper: map_update_elem, retcode: -7\n"
 
-// What a script loses is counted and said: elements that a map has no room for, and returns that had no
-// instance of a kretprobe. What it has counted and what it says to have lost are all hits.
+// Losses of a script are counted and reported: elements for which a map has no room, and returns
+// for which a kretprobe had no instance. Counted and lost hits together are all hits.
 func TestScriptLossesAreCounted(t *testing.T) {
 	const calls = 4000
 	for name, c := range map[string]struct {

@@ -12,11 +12,11 @@ import (
 	"kprobelab/internal/tracing/definition"
 )
 
-// Uprobes are events in the booted kernel's own uprobe_events, and in its dynamic_events those of
-// other kinds (definition.Other): its own code puts the probes into its processes and its functions, and
-// writes their hits into its own file trace. Nothing of package uprobes is used.
+// Uprobes are events in the booted kernel's own uprobe_events, and events of other kinds
+// (definition.Other) in its dynamic_events: its own code puts the probes into its processes and its
+// functions, and writes their hits into its own file trace. Nothing of package uprobes is used.
 //
-// The files are used by system calls of the task that the dump stopped in: kprobes that are planted
+// System calls of the task in which the dump stopped use the files: kprobes that are planted
 // meanwhile see them.
 type Uprobes struct {
 	l      *Session
@@ -52,8 +52,8 @@ func (e *UprobeRefused) Error() string { return e.What + ": " + e.Errno.Error() 
 // Unwrap returns the errno.
 func (e *UprobeRefused) Unwrap() error { return e.Errno }
 
-// Uprobes are the booted kernel's uprobe events. The error is booted.ErrNotBooted for an image
-// that is no dump, a *UprobeRefused where the kernel has no such file.
+// Uprobes returns the booted kernel's uprobe events. The error is booted.ErrNotBooted for an
+// image that is no dump, a *UprobeRefused if the kernel has no such file.
 func (l *Session) Uprobes() (*Uprobes, error) {
 	k, err := l.Booted()
 	if err != nil {
@@ -141,8 +141,8 @@ func (u *Uprobes) Enable() error {
 	return nil
 }
 
-// Trace is the kernel's file trace. Nothing is recorded meanwhile: an event on what reads a file would have the
-// trace never end.
+// Trace returns the kernel's file trace. Recording stops meanwhile: an event on code that reads a
+// file would make the trace endless.
 func (u *Uprobes) Trace() (text string, err error) {
 	if err := u.write(tracefs+"tracing_on", "0"); err != nil {
 		return "", err
@@ -154,7 +154,7 @@ func (u *Uprobes) Trace() (text string, err error) {
 	return text, err
 }
 
-// Profile is the kernel's file uprobe_profile.
+// Profile returns the kernel's file uprobe_profile.
 func (u *Uprobes) Profile() (string, error) { return u.read(tracefs + "uprobe_profile") }
 
 // Close disables and removes all events.

@@ -10,8 +10,8 @@ import (
 	"kprobelab/x86"
 )
 
-// userHits are the functions that are called where the kernel's uprobe events are hit: kprobes of
-// this program at the functions with which the kernel handles them.
+// userHits are the functions to call when the kernel's uprobe events are hit. Kprobes of this
+// program at the kernel's functions for such hits call them.
 type userHits struct {
 	at   map[place][]*UserHit
 	made int
@@ -35,8 +35,8 @@ type UserHit func(at uint64, regs *x86.PtRegs)
 // userGroup is the group of the events that Hit makes.
 const userGroup = "kprobelab"
 
-// Hit has the kernel put a uprobe at an offset in a file, with ret at the returns of the function
-// there, and calls hit for each of its hits. remove ends it. The error is a *UprobeRefused where the
+// Hit makes the kernel put a uprobe at an offset in a file, with ret at the returns of the function
+// there, and calls hit for each of its hits. remove ends it. The error is a *UprobeRefused if the
 // kernel refuses it.
 func (u *Uprobes) Hit(file string, offset uint64, ret bool, hit UserHit) (remove func() error, err error) {
 	if u.hits == nil {
@@ -110,7 +110,7 @@ func (u *Uprobes) watchHits() error {
 	return nil
 }
 
-// fire calls who wants the hits of a consumer.
+// fire calls the functions for the hits of a consumer.
 func (h *userHits) fire(l *Session, consumer x86.Addr, function uint64, at x86.Addr, ret bool) {
 	var regs x86.PtRegs
 	if l.Machine.ReadMem(at, (*[x86.PtRegsSize]byte)(unsafe.Pointer(&regs))[:]) != nil {

@@ -10,8 +10,8 @@ import (
 	"kprobelab/x86"
 )
 
-// ArticleKprobe is the article's first module: who calls schedule(), on which
-// CPU, and how often.
+// ArticleKprobe is the article's first module: it prints the callers of schedule(),
+// their CPUs, and the number of calls.
 func ArticleKprobe(l *kprobelab.Lab, o *Options, say func(Event)) error {
 	h, err := newHost(l, say)
 	if err != nil {

@@ -25,8 +25,8 @@ const (
 // userMM stands for the address space that a task of user space has.
 const userMM = 0xffff888000001000
 
-// current keeps what guest code knows about the running task: each task of the
-// machine has a task_struct, and each CPU's current_task points at its own.
+// current holds the guest's records of the running task: each task of the machine has a
+// task_struct, and each CPU's current_task points at its own.
 type current struct {
 	lab *kprobelab.Lab
 	// task and preempt are the per-CPU variables' symbols, init the boot
@@ -121,7 +121,7 @@ func (c *current) comm() string {
 	return string(name)
 }
 
-// kernelThread says whether current->mm is NULL.
+// kernelThread reports whether current->mm is NULL.
 func (c *current) kernelThread() bool {
 	return binary.LittleEndian.Uint64(c.read(taskMM, make([]byte, 8))) == 0
 }

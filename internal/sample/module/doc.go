@@ -1,7 +1,6 @@
-// Package module is the kernel's sample modules (samples/kprobes), and those of
-// an article of 2007 that many readers know: each is loaded into the guest
-// kernel, plants its probe, sees what the tasks there do, and is unloaded,
-// with the lines that it has in the kernel's log.
+// Package module has the kernel's sample modules (samples/kprobes), and those of an article
+// of 2007 that many readers know: each is loaded into the guest kernel, plants its probe,
+// handles the hits of the tasks there, and is unloaded, with its lines in the kernel's log.
 //
 // It must not know flags, terminals, or how an event is written; the lines'
 // text is package sample's. What needs the machine is built with cgo on
@@ -15,7 +14,7 @@ type Event struct {
 	// Name is the kind of event: "planted", "refused", "pre", "post", "fault", "return", "log"
 	// (guest code or the kernel printed), "times", "unregistered", "missed", "counters".
 	Name string
-	// Line is the line in the kernel's log; empty where there is none.
+	// Line is the line in the kernel's log; "" if there is none.
 	Line string
 	// Probe is the event's probe, nil if it has none.
 	Probe *Probe

@@ -93,14 +93,14 @@ func (h *host) work(tasks []task) error {
 	return err
 }
 
-// console passes on what guest code has printed.
+// console passes on the lines that guest code has printed.
 func (h *host) console() {
 	for line := range strings.Lines(string(h.lab.Machine.Console())) {
 		h.say(Event{Name: "log", Line: strings.TrimSuffix(line, "\n")})
 	}
 }
 
-// lookup is kallsyms_lookup_name: 0 where there is no such symbol.
+// lookup is kallsyms_lookup_name: 0 if there is no such symbol.
 func (h *host) lookup(symbol string) x86.Addr {
 	if s := h.lab.Kprobes.View().Lookup(symbol); len(s) > 0 {
 		return s[0].Addr
@@ -108,8 +108,7 @@ func (h *host) lookup(symbol string) x86.Addr {
 	return 0
 }
 
-// kprobe is a probe on a function; by address where the kernel's probes have
-// no symbol names.
+// kprobe makes a probe on a function; by address if the kernel's probes have no symbol names.
 func (h *host) kprobe(symbol string) kprobes.Kprobe {
 	if h.c.Resolve.SymbolNames {
 		return kprobes.Kprobe{SymbolName: symbol}
@@ -130,13 +129,13 @@ func (h *host) refused(p *Probe, err error, line func(ret int) string) error {
 	return err
 }
 
-// counters are a module's last words to those who count.
+// counters is a module's last event, with its counters.
 func (h *host) counters(p *Probe, missed uint64) {
 	p.Missed = missed
 	h.say(Event{Name: "counters", Probe: p})
 }
 
-// or is v, or what it stands for where it is the zero value.
+// or returns v, or instead if v is the zero value.
 func or[T comparable](v, instead T) T {
 	var zero T
 	if v == zero {

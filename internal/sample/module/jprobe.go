@@ -72,14 +72,13 @@ func ArticleJprobe(l *kprobelab.Lab, o *Options, say func(Event)) error {
 	return h.run(m, readers(o), []task{{comm: "rmmod", calls: opens(rmmodOpens, len(rmmodOpens))}})
 }
 
-// open is a call of sys_open. Where the flags ask for no mode, it is what the
-// register held.
+// open is a call of sys_open. If the flags need no mode, mode is the old content of the register.
 type open struct {
 	name        string
 	flags, mode int32
 }
 
-// What the article's cat and rmmod open.
+// Files that the article's cat and rmmod open.
 var (
 	catOpens = []open{
 		{"/etc/ld.so.cache", 0, 0}, {"/lib/libc.so.6", 0, -524289},

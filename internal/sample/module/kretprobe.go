@@ -11,10 +11,9 @@ import (
 // sampleMaxActive is the sample's pool.
 const sampleMaxActive = 20
 
-// Kretprobe is samples/kprobes/kretprobe_example.c: how long a function took
-// and what it returned, but not for kernel threads. Options.Symbol is the
-// module's parameter func. In the releases without entry handlers it has no
-// time, and kernel threads are not left out.
+// Kretprobe is samples/kprobes/kretprobe_example.c: it prints a function's time and
+// result, but not for kernel threads. Options.Symbol is the module's parameter func. In
+// releases without entry handlers it has no time, and kernel threads are not left out.
 func Kretprobe(l *kprobelab.Lab, o *Options, say func(Event)) error {
 	h, err := newHost(l, say)
 	if err != nil {

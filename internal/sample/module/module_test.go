@@ -175,8 +175,7 @@ func TestOneTaskMissesNothing(t *testing.T) {
 	require.Equal(t, 9, strings.Count(r.log(), "sys_open returns -2\n"), "the first file exists")
 }
 
-// Entry handlers came with 2.6.25: before, nobody can be left out, and nobody
-// takes the time.
+// Entry handlers came with 2.6.25: before, kernel threads cannot be left out, and no time is taken.
 func TestKernelThreadsAreLeftOut(t *testing.T) {
 	for kernel, want := range map[string]map[string]bool{
 		"2.6.18": {"bash": true, "kthreadd": true}, "4.4": {"bash": true}, "6.12": {"bash": true},
