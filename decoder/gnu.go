@@ -157,7 +157,7 @@ func (g *gnuText) fields() {
 	}
 }
 
-// vexFields takes VEX, EVEX or XOP apart, and returns what REX would say.
+// vexFields decodes the fields of VEX, EVEX or XOP, and returns the equivalent REX bits.
 func (g *gnuText) vexFields(p []byte) (rex byte) {
 	var v vexFields
 	v.read(p)
@@ -169,7 +169,7 @@ func (g *gnuText) vexFields(p []byte) (rex byte) {
 	return v.w<<3 | v.regHigh&8>>1 | v.indexHigh>>2 | v.rmHigh>>3
 }
 
-// evexFields takes what EVEX alone has.
+// evexFields sets the fields that only EVEX has.
 func (g *gnuText) evexFields(v *vexFields) {
 	f := &g.i.opcodeRow().form
 	g.z, g.b = v.z, v.b
@@ -190,7 +190,7 @@ func (g *gnuText) evexFields(v *vexFields) {
 	g.size16 = g.i.Encoding == EncEvex4 && v.pp == 1
 }
 
-// template is the alternative of the row that the instruction goes with.
+// template returns the alternative of the row that fits the instruction.
 func (g *gnuText) template() *template {
 	list := g.i.opcodeRow().texts
 	for n := range list {

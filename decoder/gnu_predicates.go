@@ -43,8 +43,7 @@ func numbered(names ...string) map[byte]string {
 	return m
 }
 
-// readPredicate finds where the mnemonic takes the name of its first operand, an
-// immediate.
+// readPredicate finds the place in the mnemonic for the name of its first operand, an immediate.
 func (t *template) readPredicate() {
 	if len(t.operands) == 0 || t.operands[0].source != 'I' {
 		return

@@ -64,7 +64,7 @@ func apxBits(b []byte) bool {
 	return len(b) > 2 && (b[1]&8 != 0 || b[2]&4 == 0)
 }
 
-// usesAPX: only a processor with APX executes it as it is read here.
+// usesAPX reports whether only a processor with APX executes the bytes in this way.
 func (i *Inst) usesAPX() bool {
 	if i.VexLen != 4 {
 		return i.REX == rex2Prefix

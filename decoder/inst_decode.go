@@ -68,8 +68,8 @@ func (d *procDecoder) decode() error {
 	return d.legacy(EncPrimary, op, at+1)
 }
 
-// prefixes takes legacy prefixes and REX, and returns where they end. A legacy
-// prefix counts wherever it stands, a REX only directly before the opcode.
+// prefixes reads legacy prefixes and REX, and returns the offset after them. A legacy prefix counts
+// at every place, a REX only directly before the opcode.
 func (d *procDecoder) prefixes() int {
 	b := d.b
 	at := 0

@@ -143,7 +143,7 @@ func (v *vexFields) allowed(f formFlags, e Encoding) bool {
 		(!v.z || f&zeroing != 0 && v.aaa != 0)
 }
 
-// registersAllowed checks that operands which have to be distinct are.
+// registersAllowed reports whether the operands that must be distinct are distinct.
 func (v *vexFields) registersAllowed(d *procDecoder) bool {
 	if v.index4 && (d.i.ModRM >= 0xC0 || d.f.flags&vsib != 0) {
 		return false // there is no index, or V' is its fifth bit

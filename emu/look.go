@@ -10,8 +10,8 @@ import (
 	"kprobelab/x86"
 )
 
-// costly is an instruction with a memory operand that takes the engine far longer
-// than others. It moves much, byte by byte or by way of the host's soft floats.
+// costly is an instruction with a memory operand that takes the engine far longer than others. It
+// moves many bytes one by one, or uses the host's soft floats.
 type costly struct {
 	encoding decoder.Encoding
 	opcode   byte

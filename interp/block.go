@@ -179,7 +179,7 @@ func (c *cpu) fetch(ip uint64, stepped bool) (*block, bool) {
 // opFetch is the fault of an instruction that is not all there.
 func opFetch(c *cpu, o *op) bool { return c.miss(o.imm, machine.AccessFetch) }
 
-// code reads what can be fetched at an address.
+// code reads the bytes that can be fetched at an address.
 func (c *cpu) code(at uint64, b []byte) (n int) {
 	for n < len(b) {
 		p := c.e.page(x86.Addr(at), attrX)

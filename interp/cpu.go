@@ -52,8 +52,8 @@ type cpu struct {
 	// running is the block that runs, restart that its rest has to be read
 	// anew, because it was overwritten.
 	running *block
-	// single makes the next block one of one instruction: after an interrupt
-	// window closes, and where text overwrote itself.
+	// single makes the next block have one instruction: after an interrupt window closes, and after
+	// text overwrote itself.
 	single bool
 	// alone: the block that runs is such a one.
 	alone bool
@@ -144,7 +144,7 @@ func (c *cpu) setEflags(f uint64) {
 	c.flags = f &^ arithmetic
 }
 
-// regs is the frame that probes see.
+// regs copies the registers into the frame that probes get.
 func (c *cpu) regs(r *x86.PtRegs) {
 	g := &c.r
 	*r = x86.PtRegs{

@@ -168,7 +168,7 @@ func as(fn func(c *cpu, o *op) bool) maker {
 	return func(*dec) func(c *cpu, o *op) bool { return fn }
 }
 
-// ends is as, for what ends a block.
+// ends is as for instructions that end a block.
 func ends(fn func(c *cpu, o *op) bool) maker {
 	return func(d *dec) func(c *cpu, o *op) bool {
 		d.last = true

@@ -150,7 +150,7 @@ func (e *engine) Touch(addr x86.Addr, n int) {
 	}
 }
 
-// save keeps what a page holds, if it is clean.
+// save keeps a copy of the page's content, if the page is clean.
 func (e *engine) save(r *region, i uint64) {
 	if r.attr[i]&attrDirty != 0 {
 		return

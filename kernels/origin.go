@@ -66,7 +66,7 @@ func (s *Store) find() (*origins, error) {
 	return o, nil
 }
 
-// sources are the user's own, or the system's.
+// sources returns the user's own sources of packages, or the system's.
 func (s *Store) sources() ([]debian.Source, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {

@@ -90,9 +90,9 @@ func (k *Kprobes) fail(err error) {
 	}
 }
 
-// recovered takes what a handler panicked with, nil where the test that calls it
-// ended its goroutine. A deferred function calls it, after a handler that did not
-// return: recover alone takes as long as a short handler.
+// recovered records the panic of a handler; v is the value of recover, nil if the handler ended its
+// goroutine. A deferred function calls it after a handler that did not return, because recover
+// alone takes as long as a short handler.
 func (k *Kprobes) recovered(p *Kprobe, handler string, v any) {
 	if v != nil {
 		k.fail(&HandlerPanic{Probe: k.name(p), Handler: handler, Value: v, Stack: debug.Stack()})

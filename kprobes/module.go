@@ -56,10 +56,9 @@ func (k *Kprobes) findModule(name string) (*module, error) {
 	return m, nil
 }
 
-// ModuleComing is the notifier's COMING (docs/spec 1.10): a module that has gone is
-// loaded again, at the same address, with fresh text. Its part of the
-// blacklist is there, and its init text can be probed. It fails with ENOENT
-// where the image has no such module, with EEXIST where it is loaded.
+// ModuleComing is the notifier's COMING (docs/spec 1.10): a module that has gone is loaded again,
+// at the same address, with fresh text. Its part of the blacklist is added, and its init text can
+// be probed. It fails with ENOENT if the image has no such module, with EEXIST if it is loaded.
 func (k *Kprobes) ModuleComing(name string) error {
 	m, err := k.findModule(name)
 	if err != nil {

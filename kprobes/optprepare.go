@@ -75,10 +75,9 @@ func (k *Kprobes) freeDetour(entry *Kprobe) {
 	o.d, o.page = optimizer.Detour{}, nil
 }
 
-// setHandle says whose a buffer is. The kernel's buffers pass the address of
-// struct optimized_kprobe to the callback. Here that is no guest memory, so
-// they pass the number of their slot, and a number changes its owner only with
-// the slot.
+// setHandle sets the owner of a buffer. The kernel's buffers pass the address of struct
+// optimized_kprobe to the callback. That struct is not in guest memory here, so a buffer passes the
+// number of its slot instead. A number changes its owner only together with the slot.
 func (k *Kprobes) setHandle(h uint64, o *optimized) {
 	for h >= uint64(len(k.opt.handles)) {
 		k.opt.handles = append(k.opt.handles, nil)

@@ -115,8 +115,8 @@ func (k *Kprobes) span(p *Kprobe) x86.Range {
 	return x86.Range{Start: p.Addr, End: p.Addr.Add(n)}
 }
 
-// textTaken takes the probes out whose text the guest has overwritten. What others have
-// nearby is written again: the machine has given that up, too.
+// textTaken removes the probes whose text the guest has overwritten. Nearby changes of other users
+// are written again: the machine has dropped them, too.
 func (k *Kprobes) textTaken(at []x86.Addr) {
 	k.finishWorker()
 	var nearby []*Kprobe
@@ -169,7 +169,7 @@ func (k *Kprobes) takeOut(p *Kprobe, span x86.Range) {
 	}
 }
 
-// giveBack has the guest's text executed.
+// giveBack makes the CPUs execute the guest's own text in a range.
 func (k *Kprobes) giveBack(r x86.Range) {
 	b := make([]byte, r.End.Sub(r.Start))
 	err := k.shared.GuestText(r.Start, b)

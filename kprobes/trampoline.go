@@ -9,10 +9,10 @@ import (
 	"kprobelab/x86"
 )
 
-// The trampoline is where a probed function returns to instead of its caller.
-// It builds a register frame on the stack, calls the subsystem, and goes on to
-// the caller (arch/x86/kernel/rethook.c, arch_rethook_trampoline; before 5.18
-// arch/x86/kernel/kprobes/core.c, kretprobe_trampoline; docs/spec 5.4).
+// A probed function returns to the trampoline instead of its caller. The trampoline builds a
+// register frame on the stack, calls the subsystem, and goes on to the caller
+// (arch/x86/kernel/rethook.c, arch_rethook_trampoline; before 5.18 arch/x86/kernel/kprobes/core.c,
+// kretprobe_trampoline; docs/spec 5.4).
 //
 // With rethook, where sp is frame+8 on entry:
 //

@@ -164,10 +164,9 @@ func TestDisarmingFails(t *testing.T) {
 	require.NoError(t, w.k.DisableKprobe(b))
 }
 
-// TestDisabledInTheWindow: a breakpoint that was hit before it was
-// taken out: a probe alone at its address runs all the same, a disabled member
-// of an aggregate does not.
-// See docs/spec 2.3.
+// TestDisabledInTheWindow: a breakpoint is hit before it is removed. Then the handlers of a single
+// probe at its address run all the same; those of a disabled member of an aggregate do not. See
+// docs/spec 2.3.
 func TestDisabledInTheWindow(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	var bare, first, second recorder

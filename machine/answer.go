@@ -27,8 +27,7 @@ func (m *Machine) AnswerInt3(at, to x86.Addr, flags uint64) {
 	*m.cur.answer = Answer{State: Given, At: at, To: to, Flags: flags}
 }
 
-// Answered reports whether the CPU has met the int3 that was answered
-// beforehand.
+// Answered reports whether the CPU has executed the int3 that was answered.
 func (m *Machine) Answered(cpu int) bool { return m.cpus[cpu].answer.State == Met }
 
 // DropAnswer takes back the answer to an int3 that a CPU has not met.

@@ -157,8 +157,7 @@ func (m *Machine) SystemCalls(n, nr uint64, args ...uint64) (int64, error) {
 	return m.booted.SystemCalls(n, nr, args)
 }
 
-// Alone keeps the other CPUs of a booted machine from taking turns, as long as the one
-// that runs does not wait.
+// Alone stops the other CPUs of a booted machine from taking turns, unless the running CPU waits.
 func (m *Machine) Alone(on bool) {
 	if m.booted != nil {
 		m.booted.Alone(on)

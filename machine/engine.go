@@ -37,8 +37,7 @@ type Engine interface {
 	// Clean makes the from-th saved page and all later ones be saved again when
 	// they are next written.
 	Clean(from int)
-	// Changed lists the pages that differ from what the from-th and later saved,
-	// sorted.
+	// Changed lists the pages that differ from the copies saved as the from-th and later, sorted.
 	Changed(from int) []x86.Addr
 	// Rewind puts the from-th saved page and all later ones back, and makes every
 	// CPU drop what it has of their text. Forget gives up what was saved of them.

@@ -34,7 +34,7 @@ var (
 	ErrAtomic = errors.New("scheduling while atomic")
 	// ErrBudget: a run used up its instructions or its time; a *BudgetError has where.
 	ErrBudget = errors.New("instruction budget used up")
-	// ErrNested: a handler called what works only outside a run.
+	// ErrNested: a handler called a function that works only outside a run.
 	ErrNested = errors.New("not possible inside a handler")
 	// ErrShared: another goroutine is using the machine.
 	ErrShared = errors.New("another goroutine uses the machine")

@@ -48,9 +48,9 @@ func (m *Machine) reserved(r x86.Range) bool {
 // windowSize is the size in bytes of a window that Extend makes, unless other regions leave less room.
 const windowSize = 64 << 20
 
-// Extend makes room for memory around an address of the lower half, as a window of the image's does: the host pays
-// for a page when it is first used. There can be 128 such windows. It is for a host that is the kernel of a
-// program, in a fault; inside a trap of Int3 or Debug it may fail.
+// Extend makes room for memory around an address of the lower half, like a window of the image: the
+// host pays for a page when it is first used. There can be 128 such windows. Extend is for a host
+// that acts as the kernel of a program, inside a fault; inside a trap of Int3 or Debug it may fail.
 func (m *Machine) Extend(at x86.Addr) error {
 	if err := m.ours(); err != nil {
 		return err

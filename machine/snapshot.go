@@ -114,8 +114,8 @@ func (m *Machine) Restore(s *Snapshot) error {
 // be wrong.
 func (m *Machine) OnRestore(fn func()) { m.restored = append(m.restored, fn) }
 
-// Renew is Restore for another user of the machine: who received what happens on it
-// (SetTraps, OnLog, OnText, OnSwitch, OnWait, OnRestore) is forgotten.
+// Renew is Restore for another user of the machine: it also removes all receivers (SetTraps, OnLog,
+// OnText, OnSwitch, OnWait, OnRestore).
 func (m *Machine) Renew(s *Snapshot) error {
 	m.restored = nil
 	if err := m.Restore(s); err != nil {

@@ -126,8 +126,8 @@ func (f *function) set(sym kimage.Symbol, steps []kimage.Step) {
 	f.sym, f.steps, f.walked, f.insns = sym, steps, false, f.insns[:0]
 }
 
-// walk goes through the current function, unless that was done: to its end if
-// whole is set, else until an instruction forbids all of it.
+// walk walks over the current function, unless that was done: to its end if whole is set, else
+// until an instruction forbids all of it.
 func (s *Scanner) walk(whole bool) {
 	f := &s.fn
 	if f.walked && (f.whole || !whole || len(f.forbidding) == 0) {

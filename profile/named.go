@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Default is the profile that is used where nothing says otherwise: Debian
-// 12's kernel, which has PREEMPTION.
+// Default is the default profile: Debian 12's kernel, which has PREEMPTION.
 const Default = "6.1"
 
 // Model is a named profile.
@@ -49,8 +48,8 @@ var models = []Model{
 	{"7.3", Version{7, 3, AnyPatch}, false, "Linux 7.3, PREEMPTION and IBT: typecasts and $current in kprobe_events"},
 }
 
-// Line is Describes as this kernel is: where its preemption is not the named profile's, the
-// line says its own, and what follows from it.
+// Line is Describes for this configuration: if its preemption is not the named profile's, the line
+// has its own, with the consequences.
 func (c *Config) Line() string {
 	named, ok := Named(c.Name)
 	if !ok || named.Preemption == c.Preemption {

@@ -32,8 +32,8 @@ type Tracing struct {
 	// RawCommand: whether a line deletes is decided by its very first
 	// character (5.12 and later); before, by the first word's.
 	RawCommand bool
-	// AutoNames: "p:group/" is named by the kernel, and "-:group/" deletes all
-	// of the group (6.0 and later); a "." separates as "/" does.
+	// AutoNames: the kernel names "p:group/", and "-:group/" deletes all of the group (6.0 and
+	// later); a "." separates as "/" does.
 	AutoNames bool
 	// GroupHyphen allows a hyphen in a group's name (6.2 and later, and stable releases): 5.10,
 	// whose code compares no byte with it, does not.
@@ -79,8 +79,8 @@ type Tracing struct {
 	// RefusesNotrace: a function without an ftrace site is EINVAL, where the kernel has
 	// such sites (4.19 and later; not with KPROBE_EVENTS_ON_NOTRACE).
 	RefusesNotrace bool
-	// RefusesParts: and so is a part or a clone with a suffix, whatever the function has
-	// that it was made of (4.19 to 5.3).
+	// RefusesParts: a part or a clone with a suffix is EINVAL too, even if the function that
+	// it was made of has a site (4.19 to 5.3).
 	RefusesParts bool
 	// BoundaryEINVAL: a place inside an instruction is EINVAL, with a line in the log
 	// (to 5.1; later ones pass EILSEQ on).

@@ -137,7 +137,7 @@ func (t *Tracing) userPlace() string {
 	return place
 }
 
-// variables are the lines about what has a name.
+// variables returns the lines about named values.
 func (t *Tracing) variables(arg string) []string {
 	comm, end := ", $comm", ","
 	if !t.c.CommFetch {

@@ -39,9 +39,8 @@ type RecordArg struct {
 // Hex is a number that trace shows in hexadecimal.
 type Hex uint64
 
-// EventOf is the event that a kprobe, or a return probe's kprobe, belongs to;
-// false where it belongs to none. It is for observers of kprobes, while guest
-// code runs.
+// EventOf returns the event of a kprobe, or of a return probe's kprobe; false if it has none. It is
+// for observers of kprobes, while guest code runs.
 func (t *Tracing) EventOf(p *kprobes.Kprobe) (group, name string, ok bool) {
 	for _, tp := range t.probes {
 		if tp.kp == p {

@@ -60,8 +60,8 @@ func (t *Tracing) stackNodes() []*node {
 	}
 }
 
-// checkStack looks how deep the stack is at a function's site (check_stack).
-// The first entry is the address after the site, which the call there pushes.
+// checkStack measures the depth of the stack at a function's site (check_stack). The first entry is
+// the address after the site, which the call there pushes.
 func (t *Tracing) checkStack(site x86.Addr, regs *x86.PtRegs) {
 	top := regs.SP&^(x86.ThreadSize-1) + x86.ThreadSize
 	depth := top - regs.SP + 8

@@ -8,7 +8,7 @@ import (
 	"kprobelab/decoder"
 )
 
-// A cause is a known difference between decoders, with who is right and why.
+// A cause is a known difference between decoders, with the decoder that is right and the reason.
 // docs/decoder.md shows the list.
 type cause struct {
 	name string
@@ -190,8 +190,7 @@ func apx(q []byte, ours, _ Answer) bool {
 	return ours.Length != 0 && err == nil && usesAPX(&i)
 }
 
-// prefixOfNoRow: without 66, F3 and F2, or some of these, it is an instruction of an
-// escaped opcode.
+// prefixOfNoRow: without all or some of 66, F3 and F2, it is an instruction of an escaped opcode.
 func prefixOfNoRow(q []byte, ours, theirs Answer) bool {
 	b, _ := skipPrefixes(q)
 	if !theyAccept(q, ours, theirs) || len(b) == 0 || b[0] != 0x0F {

@@ -121,7 +121,7 @@ func whatDiffers(ours, theirs Answer) string {
 	return whatTextDiffers(ours.Text, theirs.Text)
 }
 
-// sameClass: a class that is not said agrees with every other one.
+// sameClass compares two classes; an answer without a class agrees with every class.
 func sameClass(a, b *decoder.Class) bool {
 	switch {
 	case a == nil || b == nil || *a == *b:

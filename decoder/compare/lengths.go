@@ -36,7 +36,7 @@ func WriteLengths(name string, lengths []byte) error {
 	return os.WriteFile(name, b.Bytes(), 0o644)
 }
 
-// ReadLengths reads what WriteLengths has written.
+// ReadLengths reads a file of WriteLengths.
 func ReadLengths(name string) ([]byte, error) {
 	b, err := bounded.ReadFile(name, 1<<20)
 	if err != nil {

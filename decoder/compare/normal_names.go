@@ -47,7 +47,7 @@ func isCondition(name string) bool {
 	return slices.Contains([]string{"o", "no", "b", "ae", "e", "ne", "be", "a", "s", "ns", "p", "np", "l", "ge", "le", "g"}, name)
 }
 
-// isSourceCondition: one of ccmp's and ctest's.
+// isSourceCondition reports whether the name is a condition of ccmp and ctest.
 func isSourceCondition(name string) bool {
 	return isCondition(name) && name != "p" && name != "np" || name == "t" || name == "f"
 }

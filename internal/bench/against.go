@@ -1,7 +1,7 @@
 package bench
 
-// Compared is a path here beside the same path of a real kernel. Times are
-// nanoseconds of the same host per hit.
+// Compared pairs a path here with the same path of a real kernel. Times are nanoseconds of the same
+// host per hit.
 type Compared struct {
 	Path string `json:"path"`
 	// Form tells apart what is probed on the real kernel's path.

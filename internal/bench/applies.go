@@ -9,9 +9,8 @@ import (
 	"kprobelab/x86"
 )
 
-// barred says in a sentence why a hit at a place cannot take the path under
-// these rules; it is empty where no rule bars it. The place has to be one
-// where a probe may be.
+// barred returns a sentence with the reason why a hit at a place cannot take the path under these
+// rules, "" if no rule bars it. A probe must be possible at the place.
 func (p *Path) barred(v kimage.View, at x86.Addr, c *profile.Config) string {
 	if p.kind == disabled || p.kind == nextDoor {
 		return ""

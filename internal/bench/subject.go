@@ -119,9 +119,9 @@ func (s *subject) unplant(p *kprobes.Kprobe, rp *kprobes.Kretprobe) error {
 	return errors.Join(s.Settle(), s.Kprobes.Err())
 }
 
-// missReturns has the probed function called with the loop for its argument. It
-// calls the loop, which calls the function again, and each of those returns is
-// missed: the outer call has the only instance.
+// missReturns calls the probed function with the loop as its argument. It calls the loop, which
+// calls the function again, and each of those returns is missed: the outer call has the only
+// instance.
 func (s *subject) missReturns(rp *kprobes.Kretprobe, at x86.Addr) {
 	rp.MaxActive = 1
 	s.hits = func() uint64 { return rp.Nmissed }

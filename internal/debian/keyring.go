@@ -122,8 +122,8 @@ func (k *Keyring) Detached(text, signature []byte, at time.Time) (err error) {
 	return k.check(text, r, at)
 }
 
-// check takes each signature by itself: one must be good, and none of a known key wrong. Of an unknown key nothing
-// is known.
+// check checks each signature by itself: one must be good, and no known key's may be wrong. A
+// signature of an unknown key does not count.
 func (k *Keyring) check(text []byte, signatures io.Reader, at time.Time) error {
 	config := &packet.Config{Time: func() time.Time { return at }}
 	good, packets := false, packet.NewReader(signatures)

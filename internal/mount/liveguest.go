@@ -12,8 +12,8 @@ import (
 	"kprobelab/machine"
 )
 
-// guest drives the guest kernel's file functions and kernel_clone. An image
-// that has none of them (a real kernel's need a booted system) stays quiet.
+// guest drives the guest kernel's file functions and kernel_clone. With an image that has none of
+// them it does nothing (a real kernel's need a booted system).
 type guest struct {
 	live *Live
 	// current is the process for which guest code runs, under the tracing

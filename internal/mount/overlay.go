@@ -25,8 +25,7 @@ type Directories interface {
 	Rmdir(name string) error
 }
 
-// Overlay lays the caller's files over the tree, by their paths; the folders of
-// those paths appear by themselves.
+// Overlay adds the caller's files to the tree, by their paths. It makes the folders of those paths.
 func Overlay(t tracing.Tree, files map[string]File) tracing.Tree {
 	return &overlay{Tree: t, files: files}
 }

@@ -11,7 +11,8 @@ import (
 
 // object is a thing that a process can have open: a file, a pipe, a device.
 type object interface {
-	// read reads up to n bytes at a place, which it moves; none is the end. errWait: there is nothing yet.
+	// read reads up to n bytes at an offset, and moves it. No bytes mean the end. errWait: there is
+	// nothing yet.
 	read(p *Process, at *int64, n int) ([]byte, error)
 	// write writes at a place, which it moves. errWait: there is no room yet; n may be a part.
 	write(p *Process, at *int64, b []byte) (n int, err error)

@@ -21,9 +21,9 @@ const (
 	// bigMapping is the length, in bytes, from which on a mapping is put apart, so that other mappings keep the
 	// room that the machine has from the beginning.
 	bigMapping = 16 << 20
-	// lowTop is the end of the addresses where they are put.
+	// lowTop is the end of the address range for big mappings.
 	lowTop = mapTop - mapSize
-	// lowFloor is their beginning.
+	// lowFloor is the start of that range.
 	lowFloor x86.Addr = 0x100000000
 )
 
@@ -222,7 +222,7 @@ func (p *Process) move(was, to x86.Range) (uint64, error) {
 		}
 		b := make([]byte, PageSize)
 		for a := v.Start; a < v.End; a += PageSize {
-			// Both are there; what cannot be written has what its file has.
+			// Both exist; a page that cannot be written has its file's content.
 			if p.Read(a, b) == nil {
 				_ = p.Write(w.Start.Add(a.Sub(v.Start)), b)
 			}

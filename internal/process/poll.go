@@ -147,7 +147,7 @@ func (p *Process) pselect(r *x86.PtRegs) (uint64, error) {
 	return p.selects(r, ns)
 }
 
-// selectOld has a struct timeval.
+// selectOld is select, which has a struct timeval.
 func (p *Process) selectOld(r *x86.PtRegs) (uint64, error) {
 	if r.R8 == 0 {
 		return p.selects(r, -1)

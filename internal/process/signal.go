@@ -238,7 +238,7 @@ func (t *thread) next() Signal {
 	return t.group.pending.next(others)
 }
 
-// take is next, taken away.
+// take removes the signal of next from its queue, and returns it.
 func (p *Process) take(t *thread) (i siginfo, ok bool) {
 	s := t.next()
 	if i, ok = t.sent.take(s); !ok {
@@ -264,7 +264,7 @@ func (p *Process) force(i siginfo) {
 	_ = p.sent.add(i) // one that is pending already does the same
 }
 
-// fatal reports whether a pending signal is going to kill.
+// fatal reports whether a pending signal will kill the process.
 func (p *Process) fatal() bool {
 	for _, i := range append(p.sent.list[:len(p.sent.list):len(p.sent.list)], p.pending.list...) {
 		if i.signal == SIGKILL || !p.mask.has(i.signal) && p.actions[i.signal].handler == handlerDefault && !ignored.has(i.signal) && !stops.has(i.signal) {

@@ -90,7 +90,7 @@ func (p *Process) absolute(dir uint64, text string) (string, error) {
 	return name, nil
 }
 
-// links are names that stand for others.
+// link returns the target of a name that is a link.
 func (p *Process) link(name string) (to string, ok bool) {
 	if name == "/proc/self" {
 		return strconv.Itoa(p.PID()), true

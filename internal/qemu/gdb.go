@@ -106,7 +106,7 @@ func (r *Registers) Differ(from *Registers) string {
 	return ""
 }
 
-// Registers reads the registers of the machine, which stands.
+// Registers reads the registers of the machine, which must be stopped.
 func (d *Debugger) Registers() (r Registers, err error) {
 	answer, err := d.ask("g")
 	if err != nil {

@@ -63,7 +63,8 @@ func (c *count) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Stream unpacks what r has: gzip, xz, zstd, bzip2 or lzma by the first bytes, and else what is there as it is.
+// Stream unpacks r: gzip, xz, zstd, bzip2 or lzma by the first bytes; it passes other data
+// unchanged.
 func Stream(r io.Reader) (io.ReadCloser, error) {
 	packed := &count{r: r}
 	b := bufio.NewReader(packed)

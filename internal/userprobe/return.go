@@ -107,7 +107,8 @@ func (k *Probes) returned(regs *x86.PtRegs) bool {
 	}
 	k.tell(EventReturn, t.last().u, t.last().function, regs)
 	for {
-		// Calls of a chain return together; the next chain is alive, or this one was left.
+		// Calls of a chain return together. Either the next chain is alive, or longjmp has left
+		// this one.
 		n := len(t.chain) - 1
 		for n > 0 && t.chain[n].chained {
 			n--

@@ -40,9 +40,9 @@ func (k *Probes) ThreadEnd(tid int) {
 	delete(k.tasks, tid)
 }
 
-// Forked implements process.Tracer (uprobe_copy_process, dup_xol_work): int3s are in the pages that the
-// new process inherits, and so are incremented counters. Its XOL area is its own: at the same
-// address where calls wait for their return, else made when it is needed.
+// Forked implements process.Tracer (uprobe_copy_process, dup_xol_work): the new process inherits
+// the pages with int3s, and the incremented counters. It has an XOL area of its own: at the same
+// address if calls wait for their return, else made when it is needed.
 func (k *Probes) Forked(tid int, s *process.Space, vfork bool) {
 	old, shared := k.of(k.p.Space), s == k.p.Space
 	if !shared {

@@ -44,8 +44,8 @@ type Record struct {
 	Args []string
 }
 
-// Trace is the events of one process: what is written to uprobe_events and read from trace
-// and uprobe_profile.
+// Trace is the events of one process: the definitions written to uprobe_events, and the content of
+// trace and uprobe_profile.
 type Trace struct {
 	c     *profile.Config
 	k     *Probes

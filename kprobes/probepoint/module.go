@@ -5,7 +5,7 @@ import "kprobelab/kimage"
 // ModuleState is a module's stage between its load and its removal (enum module_state).
 type ModuleState int
 
-// The states that registration tells apart.
+// The states that registration distinguishes.
 const (
 	// ModuleLive: it is loaded and has run its init function.
 	ModuleLive ModuleState = iota

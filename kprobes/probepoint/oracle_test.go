@@ -14,10 +14,9 @@ import (
 	"kprobelab/x86"
 )
 
-// TestOracle registers every measured point of three real kernels, over each
-// kernel's image with its live text, and compares what the kernel answered:
-// errno, FTRACE and ON_FUNC_ENTRY flags, boosting, emulation, the saved opcode
-// and the slot's bytes.
+// TestOracle registers every measured point of three real kernels, over each kernel's image with
+// its live text, and compares with the kernel's answer: errno, FTRACE and ON_FUNC_ENTRY flags,
+// boosting, emulation, the saved opcode and the slot's bytes.
 func TestOracle(t *testing.T) {
 	for kernel, name := range oracle.Kernels {
 		t.Run(name, func(t *testing.T) {

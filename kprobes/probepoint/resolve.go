@@ -110,7 +110,7 @@ func noKprobes(r Request, c *profile.Config) *Refusal {
 // maxErrno is above every error number (MAX_ERRNO is 4095).
 const maxErrno = 4096
 
-// lookup returns what the offset is added to.
+// lookup returns the address to which the offset is added.
 func lookup(v Names, r Request, c *profile.Config) (x86.Addr, error) {
 	switch {
 	case r.Symbol != "" && r.Addr != 0:

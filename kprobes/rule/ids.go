@@ -215,7 +215,7 @@ const (
 	MayNotSleep
 	// Unmodifiable: no program may change what the function returns.
 	Unmodifiable
-	// NoHook: the function is no security hook, or one that programs are kept from.
+	// NoHook: the function is no security hook, or a hook that programs may not use.
 	NoHook
 	// Wanting: the iterator goes over one object, which the section cannot name.
 	Wanting

@@ -1,9 +1,8 @@
-// Package rule has every rule by which the kernel refuses a probe or its
-// optimization: its stable name, its error number, the rule in words, and where
-// it stands in the kernel.
+// Package rule has every rule by which the kernel refuses a probe or its optimization: its stable
+// name, its error number, the rule in words, and its place in the kernel's code.
 //
-// It must not know how a rule is tested, nor what a probe is: slot, probepoint
-// and optimizer apply the rules, and kprobes those of the registered probes.
+// It must not know how a rule is tested, nor what a probe is: slot, probepoint and optimizer apply
+// the rules, and kprobes applies the rules of registered probes.
 package rule
 
 import (

@@ -17,8 +17,8 @@ type row struct {
 	// field names the field of profile.Config without which a release has no such rule. It is
 	// set for rules that ended; the table of releases has the date.
 	field string
-	// source is the kernel's file and function, as 6.1 has them, and the
-	// section of the documentation where there is one.
+	// source is the kernel's file and function, as in 6.1, and the section of the documentation if
+	// there is one.
 	source string
 }
 

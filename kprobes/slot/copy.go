@@ -57,8 +57,8 @@ func CopyRule(k *decoder.Kernel, c *profile.Config) rule.ID {
 	return rule.None
 }
 
-// moveDisplacement lets a RIP-relative operand at final reach what it reached
-// at src. The instruction's length is in both distances and cancels out.
+// moveDisplacement makes a RIP-relative operand at final reach the target that it had at src. The
+// instruction's length is in both distances and cancels out.
 func moveDisplacement(k *decoder.Kernel, dst []byte, src, final x86.Addr) bool {
 	if !k.RIPRelative() || k.DispLen != 4 {
 		return true

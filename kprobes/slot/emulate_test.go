@@ -131,9 +131,8 @@ func processor(c *profile.Config) {
 	c.Step.FarRetIsNear = false
 }
 
-// Each form that the kernel emulates otherwise than the processor, with the
-// field that turns it off.
-// See docs/spec 14.5.
+// Each form that the kernel emulates differently from the processor, with the field that removes
+// the difference. See docs/spec 14.5.
 func TestEmulateAsTheProcessor(t *testing.T) {
 	at := uint64(testAt)
 	const flags = x86.FlagFixed | x86.FlagIF

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write runs.json")
 // without, where copies are boosted.
 var kernels = []string{"6.1", "5.10"}
 
-// made is a case of each scenario and kernel, the run of a walk by chance.
+// made returns a case of a scenario and kernel: the run of a random walk.
 func made(t *testing.T, name, kernel string, seed uint64) Case {
 	p, err := explore.FromLibrary(name)
 	require.NoError(t, err)

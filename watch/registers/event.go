@@ -32,7 +32,7 @@ type Attr struct {
 // Event is a breakpoint of a task, of a CPU, or of a task on one CPU.
 type Event struct {
 	Attr
-	// Task is Any of a CPU's breakpoint, CPU is Any of one on all of them.
+	// Task is Any for a CPU's breakpoint, CPU is Any for a breakpoint on all CPUs.
 	Task, CPU int
 }
 

@@ -1,8 +1,7 @@
 package ring
 
-// Swap exchanges what two buffers of as many CPUs hold: records, sizes and
-// counters. Iterators begin anew, and who waits is woken. Two calls must not
-// run at once.
+// Swap exchanges the contents of two buffers with the same number of CPUs: records, sizes and
+// counters. Iterators begin anew, and waiting readers are woken. Two calls must not run at once.
 func (b *Buffer) Swap(o *Buffer) {
 	for i, c := range b.cpus {
 		c.swap(o.cpus[i])

@@ -37,9 +37,8 @@ func (w *waiters) wake() {
 	w.n.Store(0)
 }
 
-// Changed returns a channel that is closed at the next write, or Wake. Take it
-// before looking whether there is something to read, so that no write falls
-// between the look and the wait.
+// Changed returns a channel that is closed at the next write, or Wake. Get the channel before you
+// check for records, so that no write falls between the check and the wait.
 func (b *Buffer) Changed() <-chan struct{} { return b.waiters.join() }
 
 // Wake closes the channel of Changed without a write, when something else has

@@ -27,9 +27,9 @@ type List struct {
 	list []*trigger
 }
 
-// Write runs a command on the triggers of an event. An error wraps an
-// errno.Errno: EINVAL for what is no command or names no event, EEXIST for a
-// second trigger of its kind, ERANGE, and what the filter's error is.
+// Write runs a command on the triggers of an event. An error wraps an errno.Errno: EINVAL for a
+// text that is no command or names no event, EEXIST for a second trigger of its kind, ERANGE, and
+// the filter's errno.
 func (l *List) Write(text string, owner Event, tr Tracer) error {
 	c, err := parse(text)
 	if err != nil {
