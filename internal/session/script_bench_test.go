@@ -17,14 +17,14 @@ import (
 func BenchmarkScriptHit(b *testing.B) {
 	for name, made := range map[string]func(functions func(string) []host.Function) (*attach.Script, error){
 		"bpftrace": func(functions func(string) []host.Function) (*attach.Script, error) {
-			s, err := bpftrace.Analyze("stdin", `kprobe:work_item+5 { @[comm, arg0 & 7] = count(); }`, &bpftrace.Options{}, &bpftrace.Kernel{Functions: functions})
+			s, err := bpftrace.Analyze("stdin", `kprobe:work_item+5 { @[comm, arg0 & 7] = count(); }`, &bpftrace.Options{}, &bpftrace.Kernel{Kernel: host.Kernel{Functions: functions}})
 			if err != nil {
 				return nil, err
 			}
 			return &attach.Script{Program: s.Program, Probes: s.Probes, Words: bpftrace.Words{}}, nil
 		},
 		"stap": func(functions func(string) []host.Function) (*attach.Script, error) {
-			s, err := stap.Analyze("<input>", `global n probe kprobe.function("work_item") { n[execname(), int_arg(1) & 7]++ }`, &stap.Options{}, &stap.Kernel{Functions: functions})
+			s, err := stap.Analyze("<input>", `global n probe kprobe.function("work_item") { n[execname(), int_arg(1) & 7]++ }`, &stap.Options{}, &stap.Kernel{Kernel: host.Kernel{Functions: functions}})
 			if err != nil {
 				return nil, err
 			}

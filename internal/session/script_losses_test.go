@@ -32,9 +32,9 @@ func TestScriptLossesAreCounted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newBench(t)
-			s, err := bpftrace.Analyze("stdin", c.script, &bpftrace.Options{}, &bpftrace.Kernel{Functions: func(name string) []host.Function {
+			s, err := bpftrace.Analyze("stdin", c.script, &bpftrace.Options{}, &bpftrace.Kernel{Kernel: host.Kernel{Functions: func(name string) []host.Function {
 				return []host.Function{{Name: name, Addr: uint64(l.Image.Lookup(name)[0].Addr)}}
-			}})
+			}}})
 			require.NoError(t, err)
 			var out, said bytes.Buffer
 			run, err := attach.New(&attach.Script{Program: s.Program, Probes: s.Probes, Words: bpftrace.Words{}, Last: s.PrintMaps}, &attach.Options{Machine: l.Machine, Kprobes: l.Kprobes, Image: l.Image, Out: &out, Log: func(line string) { said.WriteString(line + "\n") }, MaxSkipped: 1 << 63})
