@@ -34,7 +34,7 @@ func (a *aggregate) allDisabled() bool {
 	return true
 }
 
-// members are the probes that a table entry stands for, newest first.
+// members returns the probes of a table entry, newest first.
 func (k *Kprobes) members(entry *Kprobe) []*Kprobe {
 	if entry.aggregate != nil {
 		return entry.aggregate.members

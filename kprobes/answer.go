@@ -30,8 +30,7 @@ func (k *Kprobes) answerStep(cpu *cpuState, p *Kprobe) {
 	k.answerer.AnswerInt3(at, at.Add(ool.At.Sub(ool.Addr)), cpu.savedFlags)
 }
 
-// dropAnswers takes back all answers that no CPU has met: somebody wants to
-// know of those steps.
+// dropAnswers removes all answers that no CPU has reached: those int3s call Traps again.
 func (k *Kprobes) dropAnswers() {
 	for n := range k.cpus {
 		if cpu := k.settle(n); cpu.answered {

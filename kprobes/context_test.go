@@ -9,9 +9,9 @@ import (
 	"kprobelab/x86"
 )
 
-// TestInterruptsAndPreemptionInHandlers: what handlers find, by the way in which
-// they were come to and by release; outside of them nothing is off.
-// See docs/spec 2.3.
+// TestInterruptsAndPreemptionInHandlers: the context of handlers, by the way in which the CPU
+// reached them and by release; outside of handlers interrupts and preemption are on. See docs/spec
+// 2.3.
 func TestInterruptsAndPreemptionInHandlers(t *testing.T) {
 	type context struct {
 		off   bool

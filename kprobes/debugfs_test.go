@@ -8,9 +8,8 @@ import (
 	"kprobelab/errno"
 )
 
-// TestEnabledFile: what the file kprobes/enabled takes and reads, by
-// release.
-// See docs/spec 8.3.
+// TestEnabledFile: the texts that the file kprobes/enabled accepts and returns, by release. See
+// docs/spec 8.3.
 func TestEnabledFile(t *testing.T) {
 	for _, c := range []struct {
 		text       string

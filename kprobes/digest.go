@@ -2,9 +2,9 @@ package kprobes
 
 import "kprobelab/x86"
 
-// Digest feeds add with all that decides what this subsystem does next, but for
-// what DigestHits and DigestCPUs do; probes are named by id. Two machines that are
-// alike otherwise and have the same three digests go on alike.
+// Digest calls add with all state that decides the subsystem's later behaviour, except the state of
+// DigestHits and DigestCPUs; id numbers the probes. Two machines that are otherwise equal and have
+// the same three digests behave equally from then on.
 func (k *Kprobes) Digest(id func(*Kprobe) uint64, add func(uint64)) {
 	d := digest{id, add}
 	sum := uint64(0) // of what has no order
@@ -35,8 +35,8 @@ func (k *Kprobes) Digest(id func(*Kprobe) uint64, add func(uint64)) {
 	d.slots(&k.opt.slots)
 }
 
-// DigestCPUs feeds add with what each CPU handles, with the instances of return
-// probes and the calls that they follow, and with the modules' states.
+// DigestCPUs calls add with the hits that each CPU handles, the instances of return probes and the
+// calls that they follow, and the modules' states.
 func (k *Kprobes) DigestCPUs(id func(*Kprobe) uint64, add func(uint64)) {
 	d := digest{id, add}
 	for i := range k.cpus {
@@ -63,8 +63,8 @@ func (k *Kprobes) DigestCPUs(id func(*Kprobe) uint64, add func(uint64)) {
 	})
 }
 
-// DigestHits feeds add with what a hit keeps from one of its steps to the next: the
-// table and the probes.
+// DigestHits calls add with the state that a hit keeps from one of its steps to the next: the table
+// and the probes.
 func (k *Kprobes) DigestHits(id func(*Kprobe) uint64, add func(uint64)) {
 	d := digest{id, add}
 	k.table.all(d.probe)

@@ -25,7 +25,7 @@ func (e *HandlerPanic) Error() string {
 	return fmt.Sprintf("probe %s: %s panicked: %v", e.Probe, e.Handler, e.Value)
 }
 
-// Unwrap gives the panic's value where it is an error.
+// Unwrap returns the panic's value if it is an error.
 func (e *HandlerPanic) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
@@ -33,7 +33,7 @@ func (e *HandlerPanic) Unwrap() error {
 
 // Bug is the error for a state from which the kernel cannot continue: the kernel calls BUG.
 type Bug struct {
-	// Text says what went wrong.
+	// Text describes the inconsistent state.
 	Text string
 	// Probe names the probe that was hit, Addr is its address.
 	Probe string

@@ -165,7 +165,7 @@ func (f *fakeMachine) SetTraps(t x86.Traps) { f.traps = t }
 
 // View
 
-// CodeAt is the text as it was built: what a module is loaded with.
+// CodeAt reads the original text, which a module has when it is loaded.
 func (f *fakeMachine) CodeAt(addr x86.Addr, b []byte) int {
 	off := addr.Sub(textBase)
 	if off < 0 || off >= int64(len(f.built)) {

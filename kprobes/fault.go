@@ -101,9 +101,9 @@ func (k *Kprobes) callFault(p *Kprobe, regs *x86.PtRegs, vector int) int {
 	return ret
 }
 
-// TaskExit forgets what belongs to a task that has ended, or whose run was
-// given up. Its pending return-probe instances go back to their pools without
-// their handlers (kprobe_flush_task). A hit that it was in is over.
+// TaskExit drops the state of a task that has ended, or whose run was given up. Its pending
+// return-probe instances go back to their pools without their handlers (kprobe_flush_task). The hit
+// that it was in ends.
 func (t *traps) TaskExit(task int) {
 	k := (*Kprobes)(t)
 	for i := range k.cpus {

@@ -147,8 +147,8 @@ func (k *Kprobes) kprobeFtraceHandler(cpu *cpuState, regs *x86.PtRegs) {
 	k.event(cpu, EventSkipped, WayTracer, p, x86.Addr(regs.IP), regs)
 }
 
-// finishFtrace does what the nop of the site does, and ends the hit. Execution
-// goes on at past, whatever a post handler does to ip.
+// finishFtrace emulates the nop of the site, and ends the hit. Execution continues at past; a post
+// handler cannot change that.
 func (k *Kprobes) finishFtrace(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, past uint64) {
 	regs.IP = uint64(p.Addr) + ftraceSiteSize
 	if p.hasPost() {

@@ -82,9 +82,8 @@ func TestTwoTracerRegistrations(t *testing.T) {
 	})
 }
 
-// TestFtraceHandlerRegisters: what handlers see is the frame at the site: the stack
-// as the function has it, ip 1 past the site in the pre handler and 5 in the
-// post handler, flags with IF as it is, orig_ax 0.
+// TestFtraceHandlerRegisters: handlers get the frame at the site: the function's stack, ip 1 past
+// the site in the pre handler and 5 in the post handler, flags with the IF of the site, orig_ax 0.
 // See docs/spec 2.9.
 func TestFtraceHandlerRegisters(t *testing.T) {
 	onFtrace(t, func(t *testing.T, w *world) {

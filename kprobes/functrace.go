@@ -23,10 +23,9 @@ type functionTrace struct {
 	newer bool
 }
 
-// TraceFunctions has the function tracer call fn at these fentry sites, and at
-// no others: it replaces what was traced before, and an empty list ends it.
-// Probes on the same sites stay. The first address that is no fentry site is
-// the error, and the addresses after it are not traced.
+// TraceFunctions makes the function tracer call fn at these fentry sites. It replaces the sites
+// that were traced before, and an empty list ends tracing. Probes on the same sites stay. The error
+// names the first address that is no fentry site; the addresses after it are not traced.
 func (k *Kprobes) TraceFunctions(sites []x86.Addr, fn FunctionTracer) error {
 	t := &k.ftrace.functions
 	if t.call == nil {

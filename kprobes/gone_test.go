@@ -34,7 +34,7 @@ func TestGoneProbes(t *testing.T) {
 	require.Equal(t, pokes, w.pokes)
 	require.Equal(t, 1, w.k.Registered())
 	w.k.UnregisterKprobe(other)
-	copy(w.mem(textBase, textSize), w.clean) // what was there is not restored
+	copy(w.mem(textBase, textSize), w.clean) // the code that was there is not restored
 }
 
 // TestGoneAddressIsUsedAgain is docs/spec 1.6: a probe on new code at an address

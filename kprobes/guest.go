@@ -15,7 +15,7 @@ import (
 
 // GuestRunner is the set of methods beyond Machine that handlers in guest code need.
 type GuestRunner interface {
-	// CallGuest calls guest code on top of what runs now, and returns its rax.
+	// CallGuest calls guest code on the stack of the code that runs now, and returns its rax.
 	CallGuest(fn x86.Addr, a, b uint64) (uint64, error)
 	// Alloc takes n zeroed bytes of data memory, Free gives them back.
 	Alloc(n int) (x86.Addr, error)
@@ -53,9 +53,8 @@ type guestState struct {
 	word [8]byte
 }
 
-// guestHandlers gives a probe with handlers in guest code its record, and the
-// Go functions that call them. The error is ENOSYS where the machine cannot,
-// ENOMEM where it has no room.
+// guestHandlers gives a probe with handlers in guest code its record, and the Go functions that
+// call the handlers. The error is ENOSYS if the machine cannot, ENOMEM if it has no room.
 func (k *Kprobes) guestHandlers(p *Kprobe) error {
 	if p.kret == nil && p.PreCode == 0 && p.PostCode == 0 {
 		return nil
@@ -77,7 +76,7 @@ func (k *Kprobes) guestHandlers(p *Kprobe) error {
 	return nil
 }
 
-// makeRecord gives a probe a record, with all of it zero.
+// makeRecord gives a probe a record of zeros.
 func (k *Kprobes) makeRecord(p *Kprobe) error {
 	if err := k.startGuest(); err != nil {
 		return err
@@ -142,7 +141,7 @@ func (k *Kprobes) guestPost(p *Kprobe, regs *x86.PtRegs, _ uint64) {
 // guestReturns gives a return probe with handlers in guest code a record, and
 // the Go functions that call them.
 func (k *Kprobes) guestReturns(rp *Kretprobe) error {
-	rp.KP.Record = 0 // each pool has one of its own
+	rp.KP.Record = 0 // each pool has its own record
 	if rp.HandlerCode == 0 && rp.EntryCode == 0 {
 		return nil
 	}

@@ -35,13 +35,13 @@ func (r *recorder) probe(at x86.Addr, withPost bool) *kprobes.Kprobe {
 	return p
 }
 
-// TestHandlerRegisters is docs/spec 2.3 and 2.6, and the transcript handler_regs:
-// what a handler sees, for each way in which the instruction is executed.
+// TestHandlerRegisters is docs/spec 2.3 and 2.6, and the transcript handler_regs: the registers
+// that a handler gets, for each way in which the instruction is executed.
 func TestHandlerRegisters(t *testing.T) {
 	tests := map[string]struct {
 		fn     func(*world) x86.Addr
 		off    uint32
-		nextIP func(*world) x86.Addr // what post sees
+		nextIP func(*world) x86.Addr // ip in the post handler
 	}{
 		"plain":    {fn: func(w *world) x86.Addr { return w.leaf }, nextIP: func(w *world) x86.Addr { return w.leaf + 3 }},
 		"stepped":  {fn: func(w *world) x86.Addr { return w.steady }, nextIP: func(w *world) x86.Addr { return w.steady + 4 }},
@@ -80,8 +80,8 @@ func TestHandlerRegisters(t *testing.T) {
 	}
 }
 
-// TestTransparent: with a probe on every instruction the functions compute
-// what they did, and the flags come back.
+// TestTransparent: with a probe on every instruction the functions compute the same results, and
+// the flags are restored.
 func TestTransparent(t *testing.T) {
 	allKernels(t, func(t *testing.T, kernel string) {
 		w := newWorld(t, kernel, 1)
@@ -115,7 +115,7 @@ func TestTransparent(t *testing.T) {
 	})
 }
 
-// wantBoundary reports whether an address is one that a newer kernel accepts.
+// wantBoundary reports whether a newer kernel accepts an address.
 func wantBoundary(w *world, start, at x86.Addr) bool {
 	lengths := map[string]int{"\x90": 1, "\xc3": 1, "\x0f\x1f": 5, "\x48\x89": 3, "\x48\x83": 4,
 		"\x0f\x0d": 4, "\xe8": 5, "\x48\x85": 3, "\x74": 2, "\x48\x31": 3, "\x48\x8b": 3}
@@ -157,10 +157,9 @@ func TestPreHandlerReturnsNonZero(t *testing.T) {
 	}
 }
 
-// TestHandlerResetsBefore4_19: before 4.19 the handler that returns non-zero has to
-// reset the current kprobe; one that does not leaves the CPU busy, and later
-// hits are missed.
-// See docs/spec 2.3.
+// TestHandlerResetsBefore4_19: before 4.19 a handler that returns non-zero has to reset the current
+// kprobe. A handler that does not reset it leaves the CPU busy, and later hits are missed. See
+// docs/spec 2.3.
 func TestHandlerResetsBefore4_19(t *testing.T) {
 	for _, resets := range []bool{true, false} {
 		w := newWorld(t, "4.4", 1)
@@ -294,8 +293,8 @@ func TestInterruptsOffWhileStepping(t *testing.T) {
 	}
 }
 
-// TestFlagInstructions is docs/spec 2.7 and 2.8: cli, sti, pushf and popf leave
-// what they leave unprobed, whichever way they are executed.
+// TestFlagInstructions is docs/spec 2.7 and 2.8: cli, sti, pushf and popf have the same result as
+// unprobed, whichever way they are executed.
 func TestFlagInstructions(t *testing.T) {
 	allKernels(t, func(t *testing.T, kernel string) {
 		w := newWorld(t, kernel, 1)
@@ -400,8 +399,8 @@ func TestEmulationFault(t *testing.T) {
 	require.Nil(t, p)
 }
 
-// TestQuirkSwitches stands for the profile's emulation switches.
-// See docs/spec 2.7.
+// TestQuirkSwitches tests one of the profile's emulation switches, in place of all. See docs/spec
+// 2.7.
 func TestQuirkSwitches(t *testing.T) {
 	for _, quirk := range []bool{true, false} {
 		c, _ := profile.Named("6.1")

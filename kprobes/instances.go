@@ -68,7 +68,7 @@ func newInstancePool(rp *Kretprobe) *instancePool {
 	return pool
 }
 
-// take is a free instance of a pool, nil where there is none.
+// take returns a free instance of a pool, nil if there is none.
 func (k *Kprobes) take(p *instancePool) *Instance {
 	k.useInstances(p)
 	i := p.free

@@ -125,9 +125,9 @@ func (k *Kprobes) callPost(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) {
 	k.keep(cpu, &state)
 }
 
-// keep restores the CPU's state after a handler. Calls of the guest that a
-// handler makes may have ended inside a nested hit. Only a pre handler in the
-// kernels where it has to reset current_kprobe may change it.
+// keep restores the CPU's state after a handler, because a call of the guest by the handler may
+// have ended inside a nested hit. Only in kernels whose pre handlers have to reset current_kprobe
+// may a pre handler change the state.
 func (k *Kprobes) keep(cpu *cpuState, state *control) {
 	if cpu.current != state.current && !(k.c.Step.HandlerResets && cpu.current == nil) {
 		cpu.control = *state

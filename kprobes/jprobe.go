@@ -6,11 +6,10 @@ import (
 	"kprobelab/x86"
 )
 
-// Jprobe is struct jprobe, of the kernels up to 4.14. At the entry of the
-// probed function it calls a function of the guest with the same arguments and
-// signature. That handler ends in jprobe_return, which does not return to it.
-// Then the probed function runs: what the handler changed in registers, and in
-// the 64 bytes above the stack pointer, is undone.
+// Jprobe is struct jprobe, of the kernels up to 4.14. At the entry of the probed function it calls
+// a function of the guest with the same arguments and signature. That handler ends in
+// jprobe_return, which does not return to it. Then the probed function runs: the handler's changes
+// of registers, and of the 64 bytes above the stack pointer, are undone.
 //
 // The handler is guest code: a Go function cannot take arguments by the guest's
 // calling convention. Go code reads the arguments from a Kprobe's registers
@@ -120,8 +119,8 @@ func (k *Kprobes) checkEntry(jp *Jprobe) error {
 	return r
 }
 
-// RegisterJprobes registers in order; at the first refusal it unregisters what
-// it has registered and returns that error. An empty list is EINVAL.
+// RegisterJprobes registers in order; at the first refusal it unregisters the ones before and
+// returns that error. An empty list is EINVAL.
 func (k *Kprobes) RegisterJprobes(jps []*Jprobe) error {
 	if len(jps) == 0 {
 		return probepoint.Refuse(rule.Batch, 0, "")

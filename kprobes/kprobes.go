@@ -53,7 +53,7 @@ type Kprobes struct {
 	onTaken    func(*Kprobe, *TakenError)
 	// shared is not nil where the guest changes text, too.
 	shared SharedText
-	// held are the probes that are no jump because the guest has changed bytes of it.
+	// held are the probes that cannot be jumps because the guest has changed bytes under the jump.
 	held []*Kprobe
 	err  error
 }

@@ -55,10 +55,10 @@ type kretState struct {
 	warned bool
 }
 
-// RegisterKretprobe plants a return probe (register_kretprobe, docs/spec 5.2).
-// It refuses what RegisterKprobe does, and with EINVAL a place that is not a
-// function's entry or where return probes are forbidden (__switch_to), with
-// E2BIG too large a DataSize, with ENOMEM too large a pool.
+// RegisterKretprobe plants a return probe (register_kretprobe, docs/spec 5.2). It makes the
+// refusals of RegisterKprobe. It also refuses, with EINVAL, a place that is not a function's entry
+// or where return probes are forbidden (__switch_to), with E2BIG too large a DataSize, with ENOMEM
+// too large a pool.
 func (k *Kprobes) RegisterKretprobe(rp *Kretprobe) error {
 	if err := k.closed(); err != nil {
 		return err
@@ -152,8 +152,8 @@ func (k *Kprobes) UnregisterKretprobes(rps []*Kretprobe) {
 	}
 }
 
-// RegisterKretprobes registers in order; at the first refusal it unregisters
-// what it has registered and returns that error. An empty list is EINVAL.
+// RegisterKretprobes registers in order; at the first refusal it unregisters the ones before and
+// returns that error. An empty list is EINVAL.
 func (k *Kprobes) RegisterKretprobes(rps []*Kretprobe) error {
 	if len(rps) == 0 {
 		return probepoint.Refuse(rule.Batch, 0, "")
@@ -214,8 +214,8 @@ func (k *Kprobes) preKretprobe(cpu *cpuState, rp *Kretprobe, regs *x86.PtRegs) i
 	return 0
 }
 
-// kretprobePre stands in a return probe's PreHandler: callPre knows such a
-// probe, and calls preKretprobe.
+// kretprobePre is the placeholder in a return probe's PreHandler: callPre recognizes such a probe,
+// and calls preKretprobe.
 func kretprobePre(*Kprobe, *x86.PtRegs) int { return 0 }
 
 // hijack is arch_prepare_kretprobe, arch_rethook_prepare.

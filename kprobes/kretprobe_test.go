@@ -58,9 +58,8 @@ func TestKretprobe(t *testing.T) {
 	})
 }
 
-// TestKretprobeRegisters is the transcript handler_regs: what a return handler
-// sees, and what it may change.
-// See docs/spec 5.4.
+// TestKretprobeRegisters is the transcript handler_regs: the registers that a return handler gets,
+// and the changes that take effect. See docs/spec 5.4.
 func TestKretprobeRegisters(t *testing.T) {
 	for _, kernel := range []string{"4.4", "5.10", "6.1", "6.12"} {
 		t.Run(kernel, func(t *testing.T) {

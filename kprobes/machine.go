@@ -19,8 +19,8 @@ type Machine interface {
 	ReadMem(addr x86.Addr, b []byte) error
 	// WriteMem writes data memory; it fails as ReadMem does, and on text.
 	WriteMem(addr x86.Addr, b []byte) error
-	// PokeText changes text, which is read-only to the guest. Every CPU drops
-	// what it has translated of it: text_poke and the sync-core IPI in one.
+	// PokeText changes text, which is read-only to the guest. Every CPU drops its translations of
+	// that text: it is text_poke and the sync-core IPI in one.
 	PokeText(addr x86.Addr, b []byte) error
 
 	// AllocExec maps size bytes of executable memory in module space and

@@ -40,7 +40,7 @@ func (m *Misuse) String() string {
 // code are not watched.
 func (k *Kprobes) OnMisuse(fn func(*Misuse)) { k.misuse = fn }
 
-// watch looks at what a pre handler has done. ip and sp are from before.
+// watch checks the result of a pre handler; ip and sp are the values before it.
 func (k *Kprobes) watch(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, ip, sp uint64, returned int) {
 	if p.jprobe != nil || p.internal {
 		return

@@ -50,7 +50,7 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-// A jump ignores what a handler returns and the ip that it sets; OnMisuse tells.
+// A jump ignores a handler's return value and the ip that it sets; OnMisuse reports that.
 func TestMisuseAtAJump(t *testing.T) {
 	optimizing(t, func(t *testing.T, _ string, w *optWorld) {
 		var told []string

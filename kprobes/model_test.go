@@ -15,8 +15,8 @@ import (
 	"kprobelab/x86"
 )
 
-// model says in a few lines what the subsystem has to do: per address a list
-// of probes, newest first. It has no slots, no text and no statuses.
+// model describes the subsystem's task in a few lines: per address a list of probes, newest first.
+// It has no slots, no text and no statuses.
 type model struct {
 	w      *world
 	places []x86.Addr

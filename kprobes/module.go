@@ -15,7 +15,7 @@ type moduleSource interface {
 	ModuleText(name string) (kimage.ModuleText, bool)
 }
 
-// module is a module of the image and where it is in its life.
+// module is a module of the image and its state.
 type module struct {
 	name  string
 	text  kimage.ModuleText
@@ -163,7 +163,7 @@ func (v *liveView) ModuleState(name string) probepoint.ModuleState {
 	return probepoint.ModuleLive
 }
 
-// Blacklisted leaves out what went with its module.
+// Blacklisted leaves out the entries of modules that have gone.
 func (v *liveView) Blacklisted(addr x86.Addr) (x86.Range, bool) {
 	r, ok := v.View.Blacklisted(addr)
 	for _, m := range v.k.mods {

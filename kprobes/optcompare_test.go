@@ -158,9 +158,9 @@ func (r *optRun) end() error {
 	return r.k.Err()
 }
 
-// adopt removes what a disabled probe left that was registered where an aggregator
-// waited to be removed (TestDisabledProbeRevivesForGood),
-// and in 4.4 what was undone by force before it could be removed.
+// adopt removes the jump that a disabled probe has left which was registered where an aggregator
+// waited to be removed (TestDisabledProbeRevivesForGood), and in 4.4 the aggregators that were
+// undone by force before they could be removed.
 func (r *optRun) adopt() {
 	if !r.k.Enabled() {
 		if err := r.k.SetEnabled(true); err != nil {

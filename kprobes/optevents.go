@@ -27,7 +27,7 @@ const (
 	OptPokeTail
 	// OptPokeFirst: the first byte is written.
 	OptPokeFirst
-	// OptPokeSync: every CPU has seen what was written.
+	// OptPokeSync: every CPU has seen the written bytes.
 	OptPokeSync
 	// OptPokeDone: the announcement of the change is withdrawn.
 	OptPokeDone

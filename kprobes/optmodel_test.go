@@ -26,7 +26,7 @@ type optEntry struct {
 	off       int64
 	members   []*optMember // newest first
 	ready     bool         // has a detour buffer
-	aggr      bool         // an aggregator stands in the table
+	aggr      bool         // an aggregator is in the table
 	disabled  bool
 	optimized bool
 	post      bool
@@ -229,7 +229,7 @@ func (m *optModel) unregister(p *optMember) {
 	m.optimize(e)
 }
 
-// all are the entries; what is done to them does not depend on the order.
+// all calls a function for each entry, in an order that does not matter.
 func (m *optModel) all(fn func(*optEntry)) {
 	for off := range int64(len(overCode)) {
 		if e := m.table[off]; e != nil && !e.disabled {

@@ -20,8 +20,8 @@ func (k *Kprobes) tryToOptimize(p *Kprobe) {
 	k.optimize(entry)
 }
 
-// prepareOptimized makes a detour buffer for an aggregator where that is
-// possible (prepare_optimized_kprobe, and alloc_aggr_kprobe's part of it).
+// prepareOptimized makes a detour buffer for an aggregator if that is possible
+// (prepare_optimized_kprobe, and the equivalent part of alloc_aggr_kprobe).
 func (k *Kprobes) prepareOptimized(entry *Kprobe) {
 	if k.opt.patcher == nil || entry.OnFtrace() {
 		return
@@ -36,8 +36,8 @@ func (k *Kprobes) attach(entry *Kprobe, o *optimized) {
 	entry.aggregate.opt = o
 }
 
-// newOptimized is arch_prepare_optimized_kprobe: it checks the whole function,
-// takes a slot and builds the buffer in it. It is nil where one of these fails.
+// newOptimized is arch_prepare_optimized_kprobe: it checks the whole function, takes a slot and
+// builds the buffer in it. It returns nil if one of these fails.
 func (k *Kprobes) newOptimized(p *Kprobe) *optimized {
 	if !optimizer.NewScanner(k.view, k.c).Decide(p.Addr).OK {
 		return nil

@@ -70,7 +70,7 @@ const (
 	jumpTail = jumpSize - 1
 )
 
-// opt is the optimizer's part of an aggregator, nil where it has none.
+// opt returns the optimizer's part of an aggregator, nil if it has none.
 func (p *Kprobe) opt() *optimized {
 	if p.aggregate == nil {
 		return nil
@@ -125,10 +125,9 @@ type optState struct {
 }
 
 // InitOptprobes is the initcall that allows jump optimization (init_optprobes,
-// optimize_all_kprobes). Until it is called no probe is optimized, and no
-// detour buffer is made. It does nothing where the kernel has no optimizer, or
-// the second time. The error is ENOSYS where the machine is no Patcher, ENOMEM
-// where it has no room for the callback.
+// optimize_all_kprobes). Until it is called no probe is optimized, and no detour buffer is made. It
+// does nothing if the kernel has no optimizer, or if it was called before. The error is ENOSYS if
+// the machine is no Patcher, ENOMEM if it has no room for the callback.
 func (k *Kprobes) InitOptprobes() error {
 	if !k.optprobes() || k.opt.patcher != nil {
 		return nil
@@ -205,7 +204,7 @@ func (l *optList) add(o *optimized) {
 	l.n++
 }
 
-// unlink is list_del_init; it does nothing with one that is on no list.
+// unlink is list_del_init; it does nothing to an object that is on no list.
 func (o *optimized) unlink() {
 	if o.on == nil {
 		return

@@ -76,7 +76,7 @@ func TestStatesOfAnOptimizedProbe(t *testing.T) {
 	})
 }
 
-// Each member of an aggregate says what the aggregate is.
+// Each member of an aggregate reports the aggregate's state.
 func TestMembersAreOptimized(t *testing.T) {
 	optimizing(t, func(t *testing.T, kernel string, w *optWorld) {
 		first, second := w.probe(t, 3, false), w.probe(t, 3, false)

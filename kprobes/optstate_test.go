@@ -106,8 +106,8 @@ func TestPostHandlerPreventsOptimization(t *testing.T) {
 	})
 }
 
-// What happens to a probe in each of its states (docs/spec 4.9): each case names
-// the state, what is done, and the state after it; then the worker runs.
+// The events of a probe in each of its states (docs/spec 4.9): each case has the state, the event,
+// and the state after it; then the worker runs.
 func TestEventsInEveryState(t *testing.T) {
 	reach := map[string]func(*testing.T, *optWorld, *counted){
 		"queued":    func(*testing.T, *optWorld, *counted) {},

@@ -46,10 +46,9 @@ func (r *optRun) ranTorn() error {
 	return nil
 }
 
-// TestNoStepCanBeLeftOut: every step of the protocol that has a reason is
-// missed by some CPU when it is left out, and with all of them no CPU ever runs
-// a torn instruction. The steps that kprobes could do without, because the
-// probe's own int3 does their work, are listed too.
+// TestNoStepCanBeLeftOut: without a necessary step of the protocol some CPU runs a torn
+// instruction, and with all steps no CPU ever does. The steps that kprobes could do without,
+// because the probe's own int3 does their work, are listed too.
 func TestNoStepCanBeLeftOut(t *testing.T) {
 	const seeds = 150
 	for _, c := range []struct {

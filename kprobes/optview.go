@@ -20,7 +20,7 @@ func (v *liveView) recoverJumps(addr x86.Addr, b []byte) {
 	}
 }
 
-// recovers: the kernel's analysis sees what the jump hides.
+// recovers reports whether the kernel's analysis reads the original bytes under the jump.
 func (k *Kprobes) recovers(o *optimized) bool {
 	return !k.c.Optimize.RecoversUnlistedOnly || o.on == nil
 }

@@ -86,10 +86,9 @@ func (k *Kprobes) WorkerDue() (at uint64, ok bool) {
 // WorkerRuns reports whether the worker is in the middle of a run.
 func (k *Kprobes) WorkerRuns() bool { return k.opt.worker.phase != workerIdle }
 
-// WorkerStep lets the worker take one step, whatever the time. The result is
-// Idle where it is not scheduled, and Waiting where it waits for tasks. The
-// machine may run between two steps. Registering, unregistering, enabling and
-// disabling end the run first (finishWorker).
+// WorkerStep lets the worker take one step, whatever the time. The result is Idle if it is not
+// scheduled, and Waiting if it waits for tasks. The machine may run between two steps. Registering,
+// unregistering, enabling and disabling end the run first (finishWorker).
 func (k *Kprobes) WorkerStep() Progress {
 	w := &k.opt.worker
 	if w.stepping {
@@ -232,7 +231,7 @@ func (k *Kprobes) freeCleaned() {
 	}
 }
 
-// retryHeldBack queues the probe whose jump would run over one that is gone.
+// retryHeldBack queues the probe whose jump would overwrite a probe that is now gone.
 func (k *Kprobes) retryHeldBack(gone *Kprobe) {
 	if !k.c.Optimize.RetriesHeldBack {
 		return
@@ -242,7 +241,7 @@ func (k *Kprobes) retryHeldBack(gone *Kprobe) {
 	}
 }
 
-// endWorker is the end of a run; what was queued meanwhile gets another.
+// endWorker ends a run. If probes were queued meanwhile, it schedules another run.
 func (k *Kprobes) endWorker(w *worker) {
 	w.phase = workerIdle
 	again := !k.opt.optimizing.empty() || !k.opt.unoptimizing.empty()
@@ -287,8 +286,8 @@ func (k *Kprobes) Settle() error {
 	}
 }
 
-// drain is wait_for_kprobe_optimizer within another call. When the worker waits
-// for tasks it has undone what it had to; the rest may come later.
+// drain is wait_for_kprobe_optimizer within another call. When the worker waits for tasks it has
+// undone all jumps that were queued for that; the other steps may come later.
 func (k *Kprobes) drain() {
 	if k.stepper != nil {
 		k.stepper.Point(Point{Kind: PointDrain})

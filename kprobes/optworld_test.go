@@ -23,7 +23,7 @@ type optWorld struct {
 	k    *kprobes.Kprobes
 	over x86.Addr
 	rng  *rand.Rand
-	// stale is, by CPU and address, what the byte was since the last SyncCore.
+	// stale holds, by CPU and address, the values of the byte since the last SyncCore.
 	stale []map[x86.Addr][]byte
 	// threads are the tasks' current calls, calls how many each has ended.
 	threads []*thread

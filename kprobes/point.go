@@ -26,7 +26,7 @@ const (
 	PointDrain
 	// PointFree: a slot, a detour buffer or an object is freed.
 	PointFree
-	// PointFreed: what was freed is used: a detour buffer, or the instance of Probe.
+	// PointFreed: a freed object is used: a detour buffer, or the instance of Probe.
 	PointFreed
 	// PointModule: the module of an address is looked at again.
 	PointModule
@@ -55,9 +55,9 @@ type Point struct {
 // turn. Point is called before each such step, and returns when the step may be taken. The handlers
 // of two CPUs then overlap, and grace periods are waited for, not assumed.
 //
-// The machine takes care that no two callers are inside functions that change
-// what is registered or enabled, nor inside WorkerStep, from the worker's first
-// step to its last (kprobe_mutex).
+// The machine has to ensure that no two callers are inside functions that register, unregister,
+// enable or disable probes, nor inside WorkerStep, from the worker's first step to its last
+// (kprobe_mutex).
 type Stepper interface {
 	Point(Point)
 }

@@ -57,8 +57,8 @@ func (k *Kprobes) dump(r *x86.PtRegs) {
 	k.printk(fmt.Sprintf("R13: %016x R14: %016x R15: %016x", r.R13, r.R14, r.R15))
 }
 
-// tellDisplacement logs that a copy would be too far from what it refers to
-// (docs/spec 3.2, step 7).
+// tellDisplacement logs that a copy would be too far from the address of its operand (docs/spec
+// 3.2, step 7).
 func (k *Kprobes) tellDisplacement(err error) {
 	var r *probepoint.Refusal
 	var e *slot.Error

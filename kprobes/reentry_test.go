@@ -120,8 +120,7 @@ func TestUnrecoverableThirdLevel(t *testing.T) {
 	}
 }
 
-// TestStateIsPerCPU: what one CPU handles is no re-entry for another.
-// See docs/spec 2.1.
+// TestStateIsPerCPU: a hit on one CPU is no re-entry for another CPU. See docs/spec 2.1.
 func TestStateIsPerCPU(t *testing.T) {
 	w := newWorld(t, "6.1", 2)
 	var r recorder

@@ -13,12 +13,11 @@ import (
 // int3 is the breakpoint instruction.
 const int3 = x86.Int3
 
-// RegisterKprobe plants a probe (register_kprobe, docs/spec 1.3). It resolves the
-// place, makes the kernel's checks in the kernel's order, and arms the probe
-// unless it has FlagDisabled. A refusal is a *probepoint.Refusal that wraps
-// the kernel's errno: ENOENT for an unknown symbol, EILSEQ inside an
-// instruction, EINVAL where probing is not allowed, EOPNOTSUPP and ENOSPC for
-// what cannot be executed out of line.
+// RegisterKprobe plants a probe (register_kprobe, docs/spec 1.3). It resolves the place, makes the
+// kernel's checks in the kernel's order, and arms the probe unless it has FlagDisabled. A refusal
+// is a *probepoint.Refusal that wraps the kernel's errno: ENOENT for an unknown symbol, EILSEQ
+// inside an instruction, EINVAL where probing is not allowed, EOPNOTSUPP and ENOSPC for an
+// instruction that cannot be executed out of line.
 func (k *Kprobes) RegisterKprobe(p *Kprobe) error {
 	if err := k.closed(); err != nil {
 		return err
@@ -69,7 +68,7 @@ func (k *Kprobes) RegisterKprobe(p *Kprobe) error {
 // called with nil. A return probe's entry, Kretprobe.KP, is one.
 func (k *Kprobes) OnRegister(fn func(*Kprobe)) { k.onRegister = fn }
 
-// change precedes every change of what is registered or enabled.
+// change is called before probes are registered, unregistered, enabled or disabled.
 func (k *Kprobes) change() { k.finishWorker() }
 
 // warnReregistered is the kernel's WARN_ON_ONCE, of which each of the two
@@ -127,7 +126,7 @@ func (k *Kprobes) entryOf(p *Kprobe) *Kprobe {
 	return nil
 }
 
-// registerFirst plants a probe where none is.
+// registerFirst plants a probe at an address without one.
 func (k *Kprobes) registerFirst(p *Kprobe, pt *probepoint.Point) error {
 	if err := k.prepare(p, pt); err != nil {
 		return err
@@ -259,8 +258,8 @@ func (k *Kprobes) disarm(p *Kprobe) error {
 	return nil
 }
 
-// RegisterKprobes registers in order; at the first refusal it unregisters what
-// it has registered and returns that error. An empty list is EINVAL.
+// RegisterKprobes registers in order; at the first refusal it unregisters the ones before and
+// returns that error. An empty list is EINVAL.
 func (k *Kprobes) RegisterKprobes(ps []*Kprobe) error {
 	if len(ps) == 0 {
 		return probepoint.Refuse(rule.Batch, 0, "")

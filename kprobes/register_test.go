@@ -19,10 +19,9 @@ func ret0(*kprobes.Instance, *x86.PtRegs) int    { return 0 }
 func at(a x86.Addr) *kprobes.Kprobe              { return &kprobes.Kprobe{Addr: a, PreHandler: pre0} }
 func named(s string, off uint32) *kprobes.Kprobe { return &kprobes.Kprobe{SymbolName: s, Offset: off} }
 
-// TestRegistration is the first half of the transcript misuse of three real
-// kernels: what register_kprobe answers, and the flags that it leaves. Kernel
-// functions are replaced by the fake's that have the same property.
-// See docs/spec 1.3.
+// TestRegistration is the first half of the transcript misuse of three real kernels: the results of
+// register_kprobe, and the flags that it leaves. Kernel functions are replaced by functions of the
+// fake with the same property. See docs/spec 1.3.
 func TestRegistration(t *testing.T) {
 	type answer struct {
 		errno errno.Errno
@@ -82,7 +81,7 @@ func TestRegistration(t *testing.T) {
 	}
 }
 
-// misuseSymbols adds what the transcript needs beside functions.
+// misuseSymbols adds the symbols other than functions that the transcript needs.
 func (w *world) misuseSymbols() {
 	at := w.add("demo_fn", movAX, ret)
 	w.symbols[len(w.symbols)-1].Module = "demo"
@@ -95,8 +94,8 @@ func (w *world) misuseSymbols() {
 	w.clean = w.text()
 }
 
-// TestBatchTakesBackAfterARefusal is docs/spec 1.7 and the transcript: the first refusal takes back what
-// was registered, and is returned.
+// TestBatchTakesBackAfterARefusal is docs/spec 1.7 and the transcript: after the first refusal the
+// earlier probes are unregistered, and the refusal is returned.
 func TestBatchTakesBackAfterARefusal(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	refused(t, w.k.RegisterKprobes(nil), errno.EINVAL, rule.Batch)

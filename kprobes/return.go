@@ -39,9 +39,9 @@ func (k *Kprobes) trampolineProbe(_ *Kprobe, regs *x86.PtRegs) int {
 	return 1
 }
 
-// runReturn runs the handlers of all calls that return through the stack slot
-// at frame, frees their instances, and gives the real return address. It is 0
-// where there is none, and the guest then faults there: the kernel would BUG.
+// runReturn runs the handlers of all calls that return through the stack slot at frame, frees their
+// instances, and returns the real return address. It returns 0 if there is none; the guest then
+// faults at 0, where the kernel would BUG.
 func (k *Kprobes) runReturn(cpu *cpuState, frame x86.Addr, regs *x86.PtRegs) x86.Addr {
 	task := k.task()
 	first := k.head(task)
@@ -66,8 +66,8 @@ func (k *Kprobes) runReturn(cpu *cpuState, frame x86.Addr, regs *x86.PtRegs) x86
 	return ret
 }
 
-// firstReal is the newest instance whose return address is not the
-// trampoline's. The ones before it share its frame, or are passed over.
+// firstReal returns the newest instance whose return address is not the trampoline's. The instances
+// before it share its frame, or are passed over.
 func (k *Kprobes) firstReal(i *Instance, frame x86.Addr) *Instance {
 	for i != nil && (i.RetAddr == k.kret.trampoline || k.passesOver(i, frame)) {
 		i = i.next
@@ -75,9 +75,8 @@ func (k *Kprobes) firstReal(i *Instance, frame x86.Addr) *Instance {
 	return i
 }
 
-// passesOver reports whether an instance is left alone, because it waits on another
-// stack slot than the one that is returned through. A function that was left by a
-// longjmp has such one.
+// passesOver reports whether an instance is skipped, because it waits on another stack slot than
+// the one that is returned through. A function that a longjmp has left has such an instance.
 func (k *Kprobes) passesOver(i *Instance, frame x86.Addr) bool {
 	return k.c.Kret.FrameCheck == profile.FramePassedOver && i.frame != frame
 }
@@ -133,8 +132,8 @@ func (k *Kprobes) warnMisplaced() {
 	}
 }
 
-// tellSkipped names a function whose instance comes after skipped ones: its
-// entry is hit in the wrong order.
+// tellSkipped names a function whose instance comes after skipped ones: its entry was hit in the
+// wrong order.
 func (k *Kprobes) tellSkipped(i *Instance, skipped *bool) {
 	if rp := i.Kretprobe(); *skipped && rp != nil {
 		name := k.name(&rp.KP)

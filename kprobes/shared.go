@@ -11,18 +11,18 @@ import (
 	"kprobelab/x86"
 )
 
-// A booted kernel changes text itself: its own ftrace, kprobes and BPF do. It does not know of
-// this subsystem, and sees its text without what this subsystem writes (SharedText). So
-// one place can have one of the two: a probe is refused where the guest is already, and
-// is taken out, with what is said to OnTaken, where the guest comes later. Inside the
-// bytes that a jump runs over both can be, as two probes of one kernel can: the probe of
-// this subsystem is an int3 as long as the guest has one of them.
+// A booted kernel changes text itself: its own ftrace, kprobes and BPF do. It does not know of this
+// subsystem, and reads its text without this subsystem's changes (SharedText). So one place can
+// belong to one of the two only. A probe is refused where the guest has changed text already. It is
+// removed, with a call of OnTaken, where the guest changes text later. Inside the bytes that a jump
+// overwrites both can have probes, like two probes of one kernel: then this subsystem's probe is an
+// int3 as long as the guest has changed one of these bytes.
 
 // SharedText holds the methods that a machine has beside Machine if its guest changes text, too.
 type SharedText interface {
 	// TextIsShared reports whether the guest may do so.
 	TextIsShared() bool
-	// OnTaken has fn called where the guest has overwritten what PokeText wrote.
+	// OnTaken installs fn, which is called when the guest has overwritten bytes of PokeText.
 	OnTaken(fn func(at []x86.Addr))
 	// GuestText reads text as the guest has written it, without the host's changes.
 	GuestText(addr x86.Addr, b []byte) error
@@ -49,8 +49,8 @@ func (e *TakenError) Error() string {
 // Unwrap gives EBUSY.
 func (e *TakenError) Unwrap() error { return errno.EBUSY }
 
-// OnTaken sets a receiver for probes that are taken out because the booted kernel comes to
-// their place. p is gone: it can only be unregistered. Without a receiver, Err has the error.
+// OnTaken sets a receiver for probes that are removed because the booted kernel has changed their
+// place. p is gone: it can only be unregistered. Without a receiver, Err has the error.
 func (k *Kprobes) OnTaken(fn func(p *Kprobe, err *TakenError)) { k.onTaken = fn }
 
 // share learns whether the text is shared.
@@ -74,8 +74,8 @@ func (k *Kprobes) guestIsThere(p *Kprobe, pt *probepoint.Point) error {
 	return r
 }
 
-// guestHas reports whether what the guest sees at a place is not the code that the dump has
-// there. A fentry site may have been in use when the dump was made.
+// guestHas reports whether the guest's code at a place differs from the code in the dump. A fentry
+// site may have been in use when the dump was made.
 func (k *Kprobes) guestHas(at x86.Addr, site bool) bool {
 	var now, was [decoder.MaxInsnSize]byte
 	if site {
@@ -98,7 +98,7 @@ func zeroPast(b [decoder.MaxInsnSize]byte, n int) [decoder.MaxInsnSize]byte {
 // change, the jump of a patched function.
 var siteInUse = []byte{0xe8, int3, 0xe9}
 
-// span is the text that a table entry has changed; empty where none is.
+// span returns the text that a table entry has changed; empty if it has changed none.
 func (k *Kprobes) span(p *Kprobe) x86.Range {
 	n := int64(0)
 	switch o := p.opt(); {
@@ -140,7 +140,7 @@ func (k *Kprobes) textTaken(at []x86.Addr) {
 	}
 }
 
-// writeAgain writes what a table entry has in the text.
+// writeAgain writes a table entry's bytes to the text again.
 func (k *Kprobes) writeAgain(p *Kprobe) {
 	b := []byte{int3}
 	switch o := p.opt(); {
@@ -190,7 +190,7 @@ func (k *Kprobes) tellTaken(p *Kprobe, at x86.Addr) {
 	k.fail(fmt.Errorf("%w (EBUSY)", err))
 }
 
-// functionsTaken ends the function tracing of sites that the guest has come to.
+// functionsTaken ends the function tracing of sites that the guest has overwritten.
 func (k *Kprobes) functionsTaken(at []x86.Addr) {
 	t := &k.ftrace.functions
 	for site := range t.nops {

@@ -42,9 +42,8 @@ func (k *Kprobes) setupStep(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, reenter 
 	return true
 }
 
-// boosts reports whether the copy runs without a second trap. Newer kernels
-// decide when the slot is built whether a post handler forbids that, older ones
-// at the hit.
+// boosts reports whether the copy runs without a second trap. If a post handler forbids that, newer
+// kernels decide when the slot is built, older ones at the hit.
 func (k *Kprobes) boosts(p *Kprobe, ool *outOfLine) bool {
 	return !k.c.Preemption && ool.Boosted && (k.c.Slot.BoostDecidedAtBuild || !p.hasPost())
 }
@@ -62,8 +61,8 @@ func (k *Kprobes) startStep(ool *outOfLine, regs *x86.PtRegs) {
 	}
 }
 
-// emulate does what the instruction would do to registers and stack. An
-// access that faults is the kernel's own fault, an oops.
+// emulate makes the instruction's changes of registers and stack. An access that faults is the
+// kernel's own fault, an oops.
 func (k *Kprobes) emulate(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) bool {
 	if err := cpu.ool.Emulation.Run(regs, k.mem, k.c); err != nil {
 		k.fail(&EmulationFault{Probe: k.name(p), Addr: p.Addr, Err: err})

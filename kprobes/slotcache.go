@@ -23,8 +23,8 @@ const (
 	bitmapWords  = (slotsPerPage + 63) / 64
 )
 
-// slotPage is one executable page of slots. A slot is CLEAN where its bit is
-// set in clean, DIRTY where it is set in dirty, and USED where in neither.
+// slotPage is one executable page of slots. A slot is CLEAN if its bit is set in clean, DIRTY if it
+// is set in dirty, and USED if it is set in neither.
 type slotPage struct {
 	addr  x86.Addr
 	size  int // of a slot

@@ -94,9 +94,8 @@ func (cpu *cpuState) come(way Way, regs *x86.PtRegs) {
 	cpu.way, cpu.interruptible = way, regs.Flags&x86.FlagIF != 0
 }
 
-// set copies word by word. The words have just been written one by one. An
-// assignment would read two of them at once, and a processor waits with that
-// until they are in its cache.
+// set copies word by word. The words have just been written one by one. An assignment would read
+// two of them at once, which a processor delays until they are in its cache.
 func (c *control) set(from *control) {
 	c.current, c.status, c.ool = from.current, from.status, from.ool
 	c.oldFlags, c.savedFlags = from.oldFlags, from.savedFlags
@@ -106,8 +105,8 @@ func (c *control) set(from *control) {
 func (cpu *cpuState) save()    { cpu.prev.set(&cpu.control) }
 func (cpu *cpuState) restore() { cpu.control.set(&cpu.prev) }
 
-// ResetCurrentKprobe is reset_current_kprobe. In kernels before 4.19 a pre
-// handler that returns non-zero has to call it; later ones do it themselves.
+// ResetCurrentKprobe is reset_current_kprobe. In kernels before 4.19 a pre handler that returns
+// non-zero has to call it; later kernels do it themselves.
 func (k *Kprobes) ResetCurrentKprobe() { k.cpu().current = nil }
 
 // Current returns the probe that the running CPU is handling, nil if there is none, and its status.

@@ -49,7 +49,7 @@ func TestIndexAgainstMap(t *testing.T) {
 	})
 }
 
-// TestTableLinks: the buckets hold what the index holds.
+// TestTableLinks: the buckets hold the same probes as the index.
 func TestTableLinks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var tab table

@@ -133,7 +133,7 @@ func assemble(parts []part, at, callout x86.Addr) []byte {
 	return code
 }
 
-// trampolineNames are the symbols of the trampoline and of what it calls.
+// trampolineNames returns the symbols of the trampoline and of the function that it calls.
 func (k *Kprobes) trampolineNames() (trampoline, handler string) {
 	if k.c.Kret.Rethook {
 		return "arch_rethook_trampoline", "arch_rethook_trampoline_callback"

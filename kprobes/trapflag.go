@@ -2,9 +2,8 @@ package kprobes
 
 import "kprobelab/x86"
 
-// Debug is the single-step trap of kernels that step with the trap flag
-// (kprobe_debug_handler, to 5.12; docs/spec 2.8). The slot package knows what
-// has to be put right after the copy.
+// Debug is the single-step trap of kernels that step with the trap flag (kprobe_debug_handler, to
+// 5.12; docs/spec 2.8). The slot package makes the corrections after the copy.
 func (t *traps) Debug(regs *x86.PtRegs) bool {
 	k := (*Kprobes)(t)
 	cpu := k.arrive()

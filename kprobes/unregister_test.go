@@ -183,9 +183,8 @@ func TestDisabledInTheWindow(t *testing.T) {
 	require.Equal(t, []int{1, 0, 0}, []int{bare.pre, first.pre, second.pre})
 }
 
-// TestUnregisterDisabled: one of two members that is disabled goes
-// without the other noticing, and the last takes the aggregate with it.
-// See docs/spec 1.8.
+// TestUnregisterDisabled: of two members, a disabled one is unregistered without effect on the
+// other, and the last takes the aggregate with it. See docs/spec 1.8.
 func TestUnregisterDisabled(t *testing.T) {
 	allKernels(t, func(t *testing.T, kernel string) {
 		w := newWorld(t, kernel, 1)

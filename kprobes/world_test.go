@@ -133,7 +133,7 @@ func allKernels(t *testing.T, fn func(t *testing.T, kernel string)) {
 	}
 }
 
-// TestWorld: the fake itself computes what its functions say.
+// TestWorld: the fake computes the results that its functions should have.
 func TestWorld(t *testing.T) {
 	w := newWorld(t, "6.1", 1)
 	require.EqualValues(t, 42, w.result(t, w.leaf, 41))

@@ -61,14 +61,14 @@ type Hazard struct {
 	in func(*profile.Config) bool
 	// off: the kernels that do not have the field's value have the hazard.
 	off bool
-	// at finds it at a point, nil for what belongs to none.
+	// at finds the hazard at a point; nil for a hazard that belongs to no point.
 	at func(*point) (Effect, string)
 }
 
 // All is the table.
 func All() []Hazard { return append([]Hazard(nil), table...) }
 
-// ByID finds a row; false where there is none.
+// ByID finds a row; false if there is none.
 func ByID(id ID) (Hazard, bool) {
 	for i := range table {
 		if table[i].ID == id {

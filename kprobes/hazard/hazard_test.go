@@ -208,7 +208,7 @@ func TestMovToSS(t *testing.T) {
 	}
 }
 
-// TestIdle: after sti, hlt is one that an interrupt is to end.
+// TestIdle: hlt after sti waits for an interrupt.
 func TestIdle(t *testing.T) {
 	v := view{code: append(hexed(t, "f4 c3"), make([]byte, 16)...)}
 	for _, kernel := range []string{"6.1", "7.3"} {
@@ -222,8 +222,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestOtherFaults: what faults otherwise than by memory is not caught in the slot,
-// where somebody expects it to be caught.
+// TestOtherFaults: a fault other than a memory fault is not caught in the slot, although it would
+// be caught at the instruction itself.
 func TestOtherFaults(t *testing.T) {
 	for name, test := range map[string]struct {
 		code string
@@ -282,11 +282,11 @@ type view struct {
 	before byte
 	kimage.View
 	code []byte
-	// tables: the first instruction has an exception-table entry, or one of bugs.
+	// exception: the first instruction has an exception-table entry; bug: a bug-table entry.
 	exception, bug bool
 	// preempt is the kernel's configuration.
 	preempt bool
-	// name is the function's, "f" where it is not given.
+	// name is the function's, "f" if empty.
 	name string
 	// on is the processor.
 	on kimage.Processor

@@ -50,8 +50,8 @@ func (p *point) landing(at x86.Addr) (Effect, string) {
 // decode reads the instruction that the processor executes at the start of b.
 func (p *point) decode(b []byte) (decoder.Inst, error) { return p.view.Processor().Decode(b) }
 
-// back follows the wrong instructions to where one of the function begins; false if
-// any of them touches memory or branches before.
+// back follows the wrong instructions to the next own boundary of the function; false if any of
+// them touches memory or branches before.
 func (p *point) back(at x86.Addr, b []byte, bounds map[x86.Addr]bool) (x86.Addr, bool) {
 	for off := 0; off < len(b); {
 		if a := at.Add(int64(off)); bounds[a] {

@@ -17,13 +17,13 @@ type Finding struct {
 	Effect Effect `json:"effect"`
 	// Says is the consequence at this point, in words.
 	Says string `json:"says"`
-	// Lands is the wrong address that control comes to, 0 where the hazard is another.
+	// Lands is the wrong address that control reaches, 0 if the hazard is another.
 	Lands x86.Addr `json:"-"`
 }
 
-// At lists the hazards of a probe that would run as place says at an address,
-// in the table's order. Where a jump replaces the int3 the copy runs in the
-// detour buffer; until the optimizer has come to it, what is said here holds.
+// At lists the hazards of a probe at an address that would run as place describes, in the table's
+// order. If a jump replaces the int3, the copy runs in the detour buffer; until the optimizer has
+// made the jump, the list holds.
 func At(v kimage.View, at x86.Addr, place *probepoint.Placement, c *profile.Config) (list []Finding) {
 	if place.How == probepoint.Ftrace {
 		return nil
@@ -55,7 +55,7 @@ type point struct {
 // insn is the copied instruction.
 func (p *point) insn() []byte { return p.place.Slot.Bytes[:p.place.Slot.InsnLen] }
 
-// emulated is the routine and what it needs, nil where the copy is stepped.
+// emulated returns the emulation if it is of one of these kinds, nil if the copy is stepped.
 func (p *point) emulated(kinds ...slot.Kind) *slot.Emulation {
 	e := &p.place.Slot.Emulation
 	if p.place.How != probepoint.Emulated {

@@ -25,9 +25,8 @@ func checkBoundary(v kimage.View, p *Point, c *profile.Config) error {
 	return Refuse(rule.NotBoundary, p.Addr, p.String())
 }
 
-// Boundary makes the checks of can_probe alone, of an address wherever it is: may a
-// probe stand at it as far as its function's instructions say? The error is a
-// *Refusal.
+// Boundary makes the checks of can_probe alone, for any address: do its function's instructions
+// allow a probe there? The error is a *Refusal.
 func Boundary(v kimage.View, at x86.Addr, c *profile.Config) error {
 	p := pointAt(v, at)
 	return checkBoundary(v, &p, c)
@@ -50,7 +49,8 @@ func checkStep(v kimage.View, s *kimage.Step, p *Point, c *profile.Config) error
 	return nil
 }
 
-// inCFICheck reports whether the instruction is one of the two before the ud2 of a check of an indirect call:
+// inCFICheck reports whether the instruction is one of the two before the ud2 in a check of an
+// indirect call:
 //
 //	mov $-type,%r10d     6 bytes
 //	add -4(%reg),%r10d   4 bytes

@@ -158,7 +158,8 @@ func inside(kind kimage.SiteKind) func(kimage.View, *Point, *profile.Config) boo
 
 func isBug(v kimage.View, p *Point, _ *profile.Config) bool { return v.BugEntry(p.Addr) }
 
-// inPreamble is is_cfi_preamble_symbol: what the compiler puts before a function.
+// inPreamble is is_cfi_preamble_symbol: the address is in the bytes that the compiler puts before a
+// function.
 func inPreamble(_ kimage.View, p *Point, c *profile.Config) bool {
 	const cfi, pfx = "__cfi_", "__pfx_"
 	name := p.Symbol.Name

@@ -154,8 +154,8 @@ func factsOf(t *testing.T, kernel string, c *profile.Config) (list []*fact) {
 	return list
 }
 
-// factOf makes a fact of a measured point, and says of which sort it is. Nil:
-// what decided it is no fact about one instruction.
+// factOf makes a fact of a measured point, and returns its sort. Nil: the decision did not depend
+// on one instruction.
 func factOf(img *kimage.Image, p *oracle.Point, c *profile.Config) (*fact, string) {
 	pt, err := probepoint.Resolve(img, probepoint.Request{Addr: p.Addr}, c)
 	if err != nil || pt.Addr != p.Addr || !img.InText(p.Addr) || strings.Contains(p.Reason, "unsuffixed") {

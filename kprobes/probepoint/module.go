@@ -17,8 +17,7 @@ const (
 	ModuleUnformed
 )
 
-// Modules is a View that knows the modules' states. In one that does not, all
-// modules are live.
+// Modules is a View that knows the modules' states. In another View all modules are live.
 type Modules interface {
 	kimage.View
 	// ModuleState is the state of the module of that name.

@@ -49,7 +49,7 @@ func openOracle(t testing.TB, kernel string) *kimage.Image {
 	return img
 }
 
-// differences names what this package answers otherwise than the kernel did.
+// differences lists the fields in which this package's answer differs from the kernel's.
 func differences(v kimage.View, p *oracle.Point, c *profile.Config) (diff []string) {
 	is := func(name string, same bool) {
 		if !same {

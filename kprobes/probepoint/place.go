@@ -22,7 +22,7 @@ const (
 	// Boosted: the copy is executed, and the jump that follows returns to the
 	// probed function; kprobes is not entered again.
 	Boosted
-	// Emulated: kprobes does to the registers what the instruction would do.
+	// Emulated: kprobes makes the instruction's changes of the registers.
 	Emulated
 	// Ftrace: the function tracer calls the probe; there is no slot.
 	Ftrace

@@ -13,9 +13,8 @@ import (
 
 const slotAt = 0xffffffffc0000000
 
-// TestWalkedPointsAreAnsweredAlike: whatever the bytes, a function walked once
-// gets the answers of a walk for each point, and what the walk passes over is
-// no boundary.
+// TestWalkedPointsAreAnsweredAlike: whatever the bytes, one walk over a function gives the same
+// answers as a walk for each point, and an address that the walk passes over is no boundary.
 func TestWalkedPointsAreAnsweredAlike(t *testing.T) {
 	insns := rapid.OneOf(
 		rapid.SampledFrom([]string{nop, nop5, movAX, ret, int3, ud2, endbr64, sealed, badVEX, "\xff\x17", "\x17"}),

@@ -17,8 +17,7 @@ type Refusal struct {
 	// Symbol names the place as "symbol+0xoffset"; it is empty where no
 	// symbol is known.
 	Symbol string
-	// Why is the rule in words, lower case, with what is particular to this
-	// place.
+	// Why is the rule in words, lower case, with the details of this place.
 	Why string
 	// Cause is the error of the layer below, or nil.
 	Cause error

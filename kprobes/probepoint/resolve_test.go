@@ -96,7 +96,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// TestPoison: each release takes its own nop for an ENDBR, and not the other's.
+// TestPoison: each release recognizes its own nop as a sealed ENDBR, and not the other's.
 func TestPoison(t *testing.T) {
 	for nop, newer := range map[string]bool{sealed: false, "\x0f\x1f\x40\xd6": true} {
 		for _, rule := range []bool{false, true} {
@@ -145,8 +145,8 @@ func TestRefusalText(t *testing.T) {
 	}
 }
 
-// TestResolveProperties: whatever is asked for, an answer lies where it was
-// asked for (or past the ENDBR), and a refusal carries one of two errnos.
+// TestResolveProperties: for every request, the result is the requested address (or the one past
+// the ENDBR), and a refusal has one of two errnos.
 func TestResolveProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := kernel(rapid.SampledFrom([]string{endbr64, sealed, nop5}).Draw(t, "first"), movAX, movAX, ret)

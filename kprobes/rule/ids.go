@@ -137,7 +137,7 @@ const (
 	ExceptionEntry
 	// OptUnreadable: code of the function cannot be read.
 	OptUnreadable
-	// OptUndecodable: the kernel's decoder does not know an instruction of it.
+	// OptUndecodable: the kernel's decoder does not know an instruction of the function.
 	OptUndecodable
 	// Int3InFunction: there is an int3 in the function (to 5.9).
 	Int3InFunction
@@ -207,7 +207,7 @@ const (
 	NoTracepoint
 	// NoPrograms: the kernel takes no BPF programs of the kind.
 	NoPrograms
-	// FuncType: the function's type is not one that a trampoline passes on.
+	// FuncType: a trampoline cannot pass on the function's type.
 	FuncType
 	// ManyWords: the function takes too many words of arguments.
 	ManyWords

@@ -66,8 +66,8 @@ func (id ID) Why() string {
 	return r.why
 }
 
-// Here is a rule of optimization as one sentence about a place: at is the
-// place, insn what stands there and target where it leads.
+// Here returns a rule of optimization as one sentence about a place: at is the place, insn the
+// instruction there and target its destination.
 func (id ID) Here(at, insn, target string) string {
 	return strings.NewReplacer("{at}", at, "{insn}", insn, "{target}", target).Replace(id.row().here)
 }

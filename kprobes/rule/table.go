@@ -11,8 +11,8 @@ type row struct {
 	// why is the rule in words, for any place. The text of a registration rule continues "probe
 	// NAME: ", that of a slot rule "the instruction cannot be put out of line: ".
 	why string
-	// here, for optimization, is the rule of one place: {at} is the place,
-	// {insn} what stands there and {target} where it leads.
+	// here, for optimization, is the rule of one place: {at} is the place, {insn} the instruction
+	// there and {target} its destination.
 	here string
 	// field names the field of profile.Config without which a release has no such rule. It is
 	// set for rules that ended; the table of releases has the date.

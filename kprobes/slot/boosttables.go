@@ -67,8 +67,8 @@ var boost61ByReg = map[byte]byte{
 	0xFF: 1 << 4, // near indirect jump
 }
 
-// boost612ByReg adds what 6.12 allows. Left out are the undefined members of
-// each group.
+// boost612ByReg adds the opcodes that 6.12 allows. The undefined members of each group are left
+// out.
 var boost612ByReg = map[byte]byte{
 	0xC0: ^byte(1 << 6), 0xC1: ^byte(1 << 6),
 	0xD0: ^byte(1 << 6), 0xD1: ^byte(1 << 6), 0xD2: ^byte(1 << 6), 0xD3: ^byte(1 << 6),

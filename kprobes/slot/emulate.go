@@ -9,7 +9,7 @@ import (
 
 // Memory is the guest memory that emulation and fix-up touch: the stack.
 type Memory interface {
-	// ReadMem fills b from memory at addr, all of it or an error.
+	// ReadMem fills all of b from memory at addr, or fails.
 	ReadMem(addr x86.Addr, b []byte) error
 	// WriteMem writes all of b at addr, or fails.
 	WriteMem(addr x86.Addr, b []byte) error
@@ -67,8 +67,8 @@ func choose(taken bool, target, next uint64) uint64 {
 	return next
 }
 
-// poppedFlags are the bits that popf takes from the stack in kernel mode: not
-// the reserved ones, nor VM, RF, VIF and VIP.
+// poppedFlags are the bits that popf takes from the stack in kernel mode: without the reserved
+// ones, VM, RF, VIF and VIP.
 const poppedFlags = 0x247FD5
 
 func (e *Emulation) ifModifier(regs *x86.PtRegs, m Memory, c *profile.Config) (err error) {

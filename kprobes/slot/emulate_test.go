@@ -275,9 +275,8 @@ func loopReferences(jump func(*x86.PtRegs, uint64, int8, bool)) []reference {
 	}
 }
 
-// TestEmulationIsTheProcessor: with the deviations off every emulated form
-// does what the processor does. call *%rsp stays the exception.
-// See docs/spec 14.5.
+// TestEmulationIsTheProcessor: with the deviations off every emulated form has the processor's
+// result. call *%rsp remains the exception. See docs/spec 14.5.
 func TestEmulationIsTheProcessor(t *testing.T) {
 	c := kernel(t, "6.1", processor)
 	for _, ref := range references() {

@@ -61,8 +61,7 @@ func compareSlot(t *testing.T, v kimage.View, at x86.Addr, p oracle.Point, c *pr
 	require.Equal(t, p.Rel32, s.Emulation.Rel32, "%v: displacement", at)
 }
 
-// TestRefusalsAgainstRealKernels: the points that a rule of the slot refuses,
-// and not one that comes before it.
+// TestRefusalsAgainstRealKernels: the points that a rule of the slot refuses, not an earlier rule.
 func TestRefusalsAgainstRealKernels(t *testing.T) {
 	want := map[string]struct {
 		rule  rule.ID

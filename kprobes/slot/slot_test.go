@@ -48,7 +48,7 @@ func unhex(t testing.TB, s string) []byte {
 	return b
 }
 
-// code is the instruction as it stands in memory, followed by nops.
+// code is the instruction in memory, followed by nops.
 func code(t testing.TB, s string) *fakeView {
 	b := append(unhex(t, s), []byte(strings.Repeat("\x90", 16))...)
 	return &fakeView{base: testAt, code: b}
@@ -85,7 +85,7 @@ func TestGoldenVectors(t *testing.T) {
 		}
 		f := strings.Split(strings.TrimSpace(line), " | ")
 		v := code(t, f[0])
-		// A post_handler shows what happens without boosting.
+		// With a post_handler the slot is not boosted.
 		s, err := Build(v, testAt, testSlot, true, c)
 		require.Equal(t, f[4], verdict(s, err), line)
 		if k, err := decoder.DecodeKernel(v.code, nil); err == nil {
@@ -194,7 +194,7 @@ func TestRefusedInstructions(t *testing.T) {
 	})
 }
 
-// TestOlderKernelsStepWhatNewerRefuse: what newer kernels refuse and older ones step.
+// TestOlderKernelsStepWhatNewerRefuse: instructions that newer kernels refuse and older ones step.
 // See docs/spec 3.2.
 func TestOlderKernelsStepWhatNewerRefuse(t *testing.T) {
 	for _, tt := range []struct{ name, kernel, bytes string }{

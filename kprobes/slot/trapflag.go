@@ -16,7 +16,7 @@ const (
 	fixIP fixup = 1 << iota
 	// fixReturn moves the return address that a call pushed.
 	fixReturn
-	// fixFlags takes TF and IF of the step out of what pushf pushed.
+	// fixFlags removes the step's TF and IF from the word that pushf pushed.
 	fixFlags
 	// fixBoosted: nothing has to be put right, so the slot counts as boosted
 	// from now on, with no jump after the copy.
@@ -62,7 +62,7 @@ func (s *Slot) setFixup(c *profile.Config) {
 	}
 }
 
-// unread: a kernel does not see what the ModRM byte says of FF.
+// unread reports whether the kernel ignores the ModRM byte of an FF.
 func unread(b []byte, c *profile.Config) bool {
 	return b[0] == 0xFF && (c.Step.GroupUnread || c.Step.FarJumpUnseen && b[1]>>3&7 == 5)
 }

@@ -9,9 +9,8 @@ import (
 	"kprobelab/x86"
 )
 
-// TestTrapFlagFixup has a row a rule of the fix-up table: what the step in the slot
-// leaves, and what the fix-up makes of it.
-// See docs/spec 2.8.
+// TestTrapFlagFixup has a row for each rule of the fix-up table: the state after the step in the
+// slot, and after the fix-up. See docs/spec 2.8.
 func TestTrapFlagFixup(t *testing.T) {
 	const slot, at, tf = uint64(testSlot), uint64(testAt), x86.FlagTF
 	for _, tt := range []struct {

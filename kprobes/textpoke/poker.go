@@ -162,7 +162,7 @@ func (p *Poker) Digest(add func(uint64)) {
 	}
 }
 
-// Digest feeds add with what is left of the change.
+// Digest calls add with the state of the rest of the change.
 func (r *Run) Digest(add func(uint64)) {
 	add(uint64(len(r.left)))
 	for _, c := range r.changes {

@@ -11,7 +11,7 @@ import (
 	"kprobelab/x86"
 )
 
-// text is memory of 16 bytes from address 0 on, with a log of what is done to it.
+// text is memory of 16 bytes from address 0 on, with a log of the operations on it.
 type text struct {
 	b   [16]byte
 	log []string
@@ -30,7 +30,7 @@ func jump(at x86.Addr) Change {
 	return Change{At: at, New: []byte{0xe9, 1, 2, 3, 4}, Landing: at + 100}
 }
 
-// Each protocol does what its table says, and says it in the log.
+// Each protocol makes the steps of its table, and the log has them.
 func TestProtocols(t *testing.T) {
 	for name, c := range map[string]struct {
 		steps Protocol

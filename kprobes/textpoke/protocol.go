@@ -3,14 +3,14 @@ package textpoke
 // Step is one step of a change.
 type Step uint8
 
-// The steps. Writes leave every CPU with what it may have fetched already.
+// The steps. After a write, every CPU may still execute the bytes that it has fetched before.
 const (
 	// Announce adds the change to the int3 handler's list: a CPU that executes the int3 continues
 	// at the change's landing.
 	Announce Step = iota
 	// Int3 writes cc at the first byte.
 	Int3
-	// Sync has every CPU see what was written, and waits until each has.
+	// Sync makes every CPU see the written bytes, and waits until each has.
 	Sync
 	// Tail writes the bytes after the first.
 	Tail
@@ -32,21 +32,20 @@ func (s Step) String() string { return stepNames[s] }
 // for all its addresses before the next.
 type Protocol []Step
 
-// The protocols. What other CPUs may meet at A between two steps, and why it
-// is safe:
+// The protocols, with the reason why other CPUs are safe at A between two steps:
 //
 //	Optimize, the int3 of the probe is there already, and no task is inside
 //	A+1 to A+4, because the worker waited until every task had scheduled:
-//	Announce, Int3, Sync   whoever comes to A traps, and goes on at the
+//	Announce, Int3, Sync   a CPU that reaches A traps, and continues at the
 //	                       jump's target
-//	Tail, Sync             after the cc: nobody fetches it
+//	Tail, Sync             after the cc: no CPU fetches it
 //	First, Sync            every CPU has seen the tail by now
 //	Withdraw
 //
-//	Undo, e9 rel32 stands there:
-//	Int3, Sync             whoever comes to A traps, and kprobes go through
+//	Undo, e9 rel32 is there:
+//	Int3, Sync             a CPU that reaches A traps, and kprobes go through
 //	                       the detour (OPTIMIZED is set)
-//	Tail, Sync             after the cc: nobody fetches it
+//	Tail, Sync             after the cc: no CPU fetches it
 var (
 	// Optimize is text_poke_bp with all its steps.
 	Optimize = Protocol{Announce, Int3, Sync, Tail, Sync, First, Sync, Withdraw}

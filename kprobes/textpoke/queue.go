@@ -1,7 +1,7 @@
 package textpoke
 
-// Queue collects a change for Finish (text_poke_queue). The array has to be
-// sorted: what does not follow is preceded by a Finish.
+// Queue collects a change for Finish (text_poke_queue). The array has to be sorted: if the change
+// does not follow the last one, Finish is called first.
 func (p *Poker) Queue(c Change) error {
 	var err error
 	if n := len(p.queue); n > 0 && p.queue[n-1].At > c.At {
