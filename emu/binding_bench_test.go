@@ -100,7 +100,7 @@ func BenchmarkBindingRegReadBatch(b *testing.B) {
 	}
 }
 
-// The binding's other way, without an allocation. It cannot write a part of them.
+// The binding's other way, without an allocation. It cannot write some of the registers only.
 func BenchmarkBindingRegBatch(b *testing.B) {
 	uc, _ := bareEngine(b)
 	batch, err := unicorn.NewRegBatch(ptRegs)

@@ -19,8 +19,8 @@ import (
 	"kprobelab/x86"
 )
 
-// A booted machine goes on from a dump of a kernel's memory. What differs from one
-// whose kernel has not booted:
+// A booted machine continues from a dump of a kernel's memory. The differences from a kernel that
+// has not booted:
 //
 //   - addresses go through the guest's own page tables (shim_walk.c), but for the
 //     regions that the machine adds in module space, for its stubs, for slots and
@@ -240,7 +240,7 @@ func (e *engine) debugRegisters(c *cpu) {
 	}
 }
 
-// word reads a word of the guest's memory, 0 where there is none.
+// word reads a word of the guest's memory, 0 if the address is not mapped.
 func (e *engine) word(at x86.Addr) uint64 {
 	var b [8]byte
 	if e.host.Machine().ReadMem(at, b[:]) != nil {

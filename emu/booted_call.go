@@ -16,8 +16,8 @@ import (
 	"kprobelab/x86"
 )
 
-// Call calls a function on the stack of the task that the dump stopped in, below
-// what the task has there.
+// Call calls a function on the stack of the task in which the dump stopped, below the task's own
+// frames.
 func (e *engine) Call(addr x86.Addr, args []uint64) (end x86.PtRegs, err error) {
 	c := e.cur
 	if e.b.lost != nil {
@@ -44,8 +44,8 @@ func (e *engine) Call(addr x86.Addr, args []uint64) (end x86.PtRegs, err error) 
 // arch/x86/entry/calling.h).
 const userTables = 1<<12 | 1<<11
 
-// runBooted lets the guest run until what the host began has come to its end. If it
-// fails before that, the machine is lost.
+// runBooted lets the guest run until the host's call has ended. If it fails before that, the
+// machine is lost.
 func (e *engine) runBooted(c *cpu) error {
 	e.b.turnEnd = e.sh.Instrs + bootedSlice
 	e.host.Begin(e.Current())
@@ -65,9 +65,9 @@ func (e *engine) runBooted(c *cpu) error {
 	return err
 }
 
-// OnHostCall makes the machine call fn when a program of a booted kernel makes a
-// system call whose number has group in its upper half: no kernel has such. fn changes
-// regs.AX to what it returns. Where done is true, the run of Resume ends.
+// OnHostCall makes the machine call fn when a program of a booted kernel makes a system call whose
+// number has group in its upper half: no kernel has such numbers. fn puts the result into regs.AX.
+// If done is true, the run of Resume ends.
 func (e *engine) OnHostCall(group uint16, fn func(regs *x86.PtRegs) (done bool)) {
 	e.c.host_calls = C.uint32_t(group)
 	e.b.hostCall = fn
@@ -139,8 +139,8 @@ func (e *engine) SystemCalls(n, nr uint64, args []uint64) (int64, error) {
 	return ret, e.host.Machine().WriteMem(at, stack)
 }
 
-// userRegs is the frame of the task's user mode: at the top of its stack, below what
-// kernels with FRED leave free there.
+// userRegs returns the registers of the task's user mode: they are at the top of its stack, below
+// the gap that kernels with FRED leave there.
 func (e *engine) userRegs(sp x86.Addr) (*x86.PtRegs, error) {
 	top := (sp | (machine.ThreadSize - 1)) + 1
 	for _, padding := range []x86.Addr{0, 16} {
@@ -227,7 +227,7 @@ func (e *engine) leave(c *cpu) error {
 	return err
 }
 
-// Stopped are the registers of the CPU that the machine stands in.
+// Stopped returns the registers of the current CPU.
 func (e *engine) Stopped() x86.PtRegs { return *e.cur.readRegs() }
 
 // GSBase is the kernel's GS base of a CPU.

@@ -14,9 +14,9 @@ import (
 // defaultTSC is the rate of the time stamp counter where the kernel does not say.
 const defaultTSC = 1_000_000 // kHz
 
-// startClock starts the counters and each CPU's local APIC. A dump has neither. The
-// counters go on from what the kernel read last, at the rate that the kernel has
-// found; the timer ticks a hundred times a second until the kernel sets it.
+// startClock starts the counters and each CPU's local APIC. A dump has neither. The counters
+// continue from the kernel's last reading, at the rate that the kernel has measured; the timer
+// ticks a hundred times a second until the kernel sets it.
 func (e *engine) startClock() {
 	k := e.c
 	k.tsc_khz, k.tsc_base = defaultTSC, 1<<40
@@ -95,8 +95,8 @@ func (e *engine) startWatchdog(source x86.Addr, last uint64) {
 	}
 }
 
-// variable is the address of a variable of the guest, 0 where there is none or more
-// than one of its name.
+// variable returns the address of a variable of the guest, 0 if there is no symbol or several of
+// its name.
 func (e *engine) variable(name string) x86.Addr {
 	if s := e.host.Source().Lookup(name); len(s) == 1 {
 		return s[0].Addr

@@ -32,8 +32,7 @@ func (e *engine) turnEnd() uint64 {
 	return e.b.turnEnd
 }
 
-// Alone keeps the other CPUs from taking turns, as long as the one that runs does not
-// wait.
+// Alone stops the other CPUs from taking turns, unless the running CPU waits.
 func (e *engine) Alone(on bool) { e.b.alone = on }
 
 // share adds a CPU that uses the first one's engine.

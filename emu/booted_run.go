@@ -128,7 +128,7 @@ func (e *engine) findException() error {
 	return nil
 }
 
-// findSymbols finds what the machine itself reads of the guest.
+// findSymbols finds the variables of the guest that the machine itself reads.
 func (b *booted) findSymbols(e *engine) {
 	variable := e.variable
 	// current_task is the first member of pcpu_hot (6.2 to 6.14).

@@ -27,7 +27,7 @@ type stopped struct {
 	tasks         tasks
 	task          int
 	lost          error
-	seen          []byte // what the guest saw of text that the host had changed
+	seen          []byte // the guest's bytes of text that the host had changed
 }
 
 // Keep keeps all but memory for GoBack.
@@ -51,7 +51,7 @@ func (e *engine) Keep() (any, error) {
 	return s, e.takeTurn(was)
 }
 
-// GoBack goes back to what was kept.
+// GoBack restores the kept state.
 func (e *engine) GoBack(kept any) error {
 	s := kept.(*stopped)
 	e.sh.Instrs, e.sh.Extra, e.c.turn = s.instrs, s.extra, 0
@@ -93,7 +93,7 @@ func (e *engine) interrupt(c *cpu) *interrupted {
 	return s
 }
 
-// putBack gives the task its registers back, on the CPU that it has come to.
+// putBack restores the task's registers, on the CPU that now runs it.
 func (e *engine) putBack(s *interrupted) error {
 	c := e.cur
 	C.kpl_set_mode(c.c, s.cs, s.ss)

@@ -14,8 +14,8 @@ import (
 	"kprobelab/x86"
 )
 
-// tasks are the numbers of a booted kernel's tasks, by the address of their
-// task_struct: the first that is seen has 0. Those of dead ones are used again.
+// tasks are the numbers of a booted kernel's tasks, by the address of their task_struct: the first
+// task seen has 0. Numbers of dead tasks are used again.
 type tasks struct {
 	number map[x86.Addr]int
 	byNum  []x86.Addr // 0: free
@@ -75,7 +75,7 @@ func (e *engine) TaskStruct(task int) x86.Addr {
 	return e.b.tasks.byNum[task]
 }
 
-// TaskNumber is the number of a task by its address, -1 where it has none.
+// TaskNumber returns the number of a task by its address, -1 if it has none.
 func (e *engine) TaskNumber(task x86.Addr) int {
 	if n, ok := e.b.tasks.number[task]; ok {
 		return n

@@ -161,10 +161,9 @@ func (c *cpu) Boot(gs x86.Addr) (err error) {
 func (c *cpu) Answer() *machine.Answer { return (*machine.Answer)(unsafe.Pointer(&c.c.answer)) }
 func (c *cpu) Depth() int              { return int(c.c.depth) }
 
-// forgetException tells the engine that an exception was delivered. Otherwise it
-// would turn the next one into a double fault. Only restoring its whole context
-// does that; what the guest wrote to system registers since boot is lost with
-// it, except for the segment bases.
+// forgetException tells the engine that an exception was delivered. Otherwise it would turn the
+// next one into a double fault. Only restoring its whole context does that, which also loses the
+// guest's writes to system registers since boot, except for the segment bases.
 func (c *cpu) forgetException() error {
 	before := c.booted
 	if c.c.user != 0 {
@@ -180,10 +179,10 @@ func (c *cpu) forgetException() error {
 	return nil
 }
 
-// close frees the engine and what belongs to it.
+// close frees the engine and its memory.
 func (c *cpu) close() {
 	if !c.shares {
-		_ = c.uc.Close() // nothing can be done about one that does not
+		_ = c.uc.Close() // a failure has no remedy
 	}
 	C.kpl_env_free(c.c)
 	C.free(unsafe.Pointer(c.c))

@@ -40,7 +40,7 @@ func Engine() string {
 	return fmt.Sprintf("Unicorn %d.%d.%d", v>>24, v>>16&0xff, v>>8&0xff)
 }
 
-// engineError is a failure of the engine itself, and what it was to do.
+// engineError is a failure of the engine itself in the operation what.
 func engineError(what string, err error) error {
 	return fmt.Errorf("%w: %s: %w", machine.ErrEngine, what, err)
 }

@@ -37,7 +37,7 @@ func (c *cpu) faultAddr(regs *x86.PtRegs, page x86.Addr, access machine.Access) 
 	return page
 }
 
-// operands are the memory that an instruction may touch, explicit ones first.
+// operands returns the memory that an instruction may touch, explicit operands first.
 func (c *cpu) operands(regs *x86.PtRegs, inst *x86asm.Inst) []x86.Range {
 	var list []x86.Range
 	add := func(a uint64, n int) {

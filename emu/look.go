@@ -18,10 +18,9 @@ type costly struct {
 	reg      byte // ModRM.reg
 }
 
-// costs are these instructions' work, in instructions that would take as long
-// (KPL_WORK_ of shim.h): a unit is 2 ns. docs/transparency.md has what was measured; the
-// prices of xsave and its like are guesses. Without
-// it, a budget of a hundred million fxrstor would be 90 seconds.
+// costs are these instructions' work, in instructions that would take as long (KPL_WORK_ of
+// shim.h): a unit is 2 ns. docs/transparency.md has the measurements; the prices of xsave and its
+// like are guesses. Without them, a budget of a hundred million fxrstor would be 90 seconds.
 var costs = map[costly]uint32{
 	{decoder.Enc0F, 0xae, 0}:      350, // fxsave
 	{decoder.Enc0F, 0xae, 1}:      450, // fxrstor
@@ -98,8 +97,8 @@ func look(reads decoder.Processor, code []byte, hooked func(at int) bool) (refus
 	return -1, work
 }
 
-// misread reports whether the engine takes another length for the instruction, or
-// may: a REX that is not the last prefix counts for it.
+// misread reports whether the engine reads another length of the instruction, or may: it counts a
+// REX that is not the last prefix.
 func misread(i *decoder.Inst, code []byte) bool {
 	for n := 0; n+1 < int(i.PrefixLen); n++ {
 		if code[n]&0xf0 == 0x40 {

@@ -28,7 +28,7 @@ func TestModelsAreKnown(t *testing.T) {
 	}
 }
 
-// TestEngineReadsAsItsModel: what the engine looks for stands at boundaries of the
+// TestEngineReadsAsItsModel: the engine looks for these instructions at the boundaries of the
 // model's processor.
 func TestEngineReadsAsItsModel(t *testing.T) {
 	for _, tt := range []struct {

@@ -64,7 +64,7 @@ func (e *engine) Reserve(at x86.Range) error {
 	return nil
 }
 
-// Discard has the kernel take the memory back: what is read there then is zero.
+// Discard returns the memory to the host's kernel: it reads as zero then.
 func (e *engine) Discard(at x86.Range) {
 	for _, r := range e.regions {
 		if from, to := max(at.Start, r.Start), min(at.End, r.End); from < to {

@@ -137,8 +137,8 @@ var errBroken = errors.New("the engine gave up while it translated, and cannot b
 // bufferSize is the size of the engine's buffer of translations, in bytes.
 const bufferSize = C.KPL_BUFFER
 
-// translated is the estimated size of what the engine has translated since its
-// translations were dropped, in bytes.
+// translated returns the estimated size of the engine's translations since they were last dropped,
+// in bytes.
 func (c *cpu) translated() C.uint64_t { return c.e.c.translated - c.c.flushed }
 
 // classify decides why a run ended, where the hooks did not say "returned".

@@ -24,13 +24,13 @@ enum {
 	KPL_YIELD,
 	KPL_SLEEP,   /* arg: virtual nanoseconds */
 	KPL_EXIT,
-	KPL_FAULT,   /* vector says which; addr and access are a page fault's */
-	KPL_ERROR,   /* Go asked for it, and has the error */
-	KPL_NO_PAGE, /* addr: a physical address that a dump has not, or no memory has */
+	KPL_FAULT,   /* of this vector; addr and access are a page fault's */
+	KPL_ERROR,   /* Go stopped the run, and has the error */
+	KPL_NO_PAGE, /* addr: a physical address that is missing in the dump, or is no memory */
 	KPL_AGAIN,   /* the block at ip has to be translated anew */
 	KPL_TRIPLE,  /* an exception could not be delivered */
 	KPL_DEAD,    /* the task of the host's call ends */
-	KPL_PANIC,   /* the kernel has said why it panics, and would wait for ever */
+	KPL_PANIC,   /* the kernel has printed its panic message, and would wait for ever */
 	KPL_RESET,   /* the kernel told the board to reset */
 	KPL_ENGINE   /* the engine failed; Go has the error */
 };
@@ -127,12 +127,12 @@ typedef struct kpl_apic {
 
 enum { KPL_MAX_RAM = 32, KPL_MAX_CPUS = 64 };
 
-/* Physical addresses of the devices that there are: I/O APIC, HPET, local APIC. */
+/* Physical addresses of the devices: I/O APIC, HPET, local APIC. */
 #define KPL_DEVICES     0xfec00000ull
 #define KPL_DEVICES_END 0xff000000ull
 
-/* Memory whose accesses are told: the host, by number, where cpu is KPL_HOSTS, else that
- * CPU, whose debug register it is. place is 1 and the place of its hit, 0 without one. */
+/* Watched memory: a watch of the host with that number if cpu is KPL_HOSTS, else a debug register
+ * of that CPU. place is 1 plus the index of its hit, 0 without a hit. */
 typedef struct kpl_watch {
 	uint64_t addr;
 	uint32_t len, kinds;
@@ -152,14 +152,14 @@ typedef struct kpl_watches kpl_watches;
 
 struct kpl_cpu;
 
-/* What is done before an instruction of a booted kernel. */
+/* An action before an instruction of a booted kernel. */
 typedef struct kpl_own {
 	uint64_t at;
 	void (*what)(struct kpl_cpu *c, uint64_t at);
 } kpl_own;
 
-/* A page of text that the host has changed, which the guest sees as seen. was is what it saw when the
- * two were brought together last. */
+/* A page of text that the host has changed. seen is the guest's view of it, was that view when the
+ * two were last made consistent. */
 typedef struct kpl_view {
 	uint64_t va, pa;
 	uint8_t *text, *seen, *was, *attr;
@@ -220,12 +220,12 @@ typedef struct kpl_machine {
 	kpl_watch *hosts;   /* the host's watches, by address */
 	int nhosts;
 	kpl_watches *watches; /* those, and of the debug registers; NULL: nothing is watched */
-	int words;          /* how many words of a read in two pages follow */
-	int telling;        /* Go is being told of hits: there are no more */
+	int words;          /* the number of words of a read in two pages that follow */
+	int telling;        /* hits are being reported to Go: no new ones are recorded */
 	kpl_view *views;
 	int nviews, cap_views, view_chains[KPL_VIEW_CHAINS];
-	uint8_t *seen;      /* what the guest sees of them, one after another */
-	uint64_t *taken;    /* where it has changed what the host had, and the host does not know it yet */
+	uint8_t *seen;      /* the guest's views of the pages, one after another */
+	uint64_t *taken;    /* addresses where the guest has overwritten the host's changes, to be reported */
 	int ntaken, cap_taken;
 } kpl_machine;
 
@@ -233,30 +233,30 @@ typedef struct kpl_cpu {
 	void *uc;           /* the uc_engine of the binding's Handle() */
 	kpl_machine *m;
 	int n;
-	int depth;          /* how many runs on this engine have begun and not ended */
+	int depth;          /* the number of runs on this engine that have begun and not ended */
 	uint64_t flushed;   /* m->translated when translations were last dropped */
 	int broken;         /* the engine has aborted: no more runs */
 	int in_callout;     /* Go was called in the middle of a block: rip must stay */
-	uint64_t block;     /* where the running block begins */
+	uint64_t block;     /* the address of the running block */
 	int reason, vector, access;
 	uint64_t addr, arg;
-	uint64_t ip;        /* where the run ended */
-	uint64_t at;        /* the faulting instruction, where rip is past it; else 0 */
+	uint64_t ip;        /* the address at which the run ended */
+	uint64_t at;        /* the faulting instruction, if rip is past it; else 0 */
 	int miss;           /* a TLB fill was refused; for miss_addr and miss_access */
 	uint64_t miss_addr;
 	int miss_access;
 	kpl_regs regs;      /* as Go read them last */
 	int answer;         /* the int3 at answer_at goes on at answer_to, with more flags; laid out as machine.Answer */
 	uint64_t answer_at, answer_to, answer_flags;
-	uint64_t until;     /* where a run of user mode ends: before an instruction that it may not execute; 0 for nowhere */
+	uint64_t until;     /* the address at which a run of user mode ends, of an instruction that it may not execute; 0 for none */
 	int user;           /* it is in user mode; of a machine with user_mode */
 	int watching;       /* it has the hooks for watches */
 	size_t watch_hooks[2];
 	int window;         /* it has the memory at KPL_WINDOW */
 	int fresh;          /* a block begins, and is not counted yet */
 	uint32_t block_size;
-	uint64_t left;      /* how many of the block's instructions have not run */
-	int resumes;        /* the instruction at resumed was told, and goes on */
+	uint64_t left;      /* the number of the block's instructions that have not run */
+	int resumes;        /* the hit of the instruction at resumed was reported, and it continues */
 	uint64_t resumed, last_ip; /* last_ip: the one that ran last */
 	uint64_t unfetched; /* an instruction whose fetch has faulted: RF is set, but its breakpoint is still to come */
 	kpl_apic apic;      /* from here on: a booted kernel's */

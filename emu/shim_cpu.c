@@ -15,8 +15,8 @@ int kpl_cpu_setup(kpl_cpu *c)
 }
 
 /* The same for a part of a page of a booted kernel. The engine looks the page up as
- * its CPU would, and does not survive it where it must not fetch there: so it is
- * asked about pages that are there only, and may fetch any for the while. */
+ * its CPU would, and crashes if it must not fetch there. So this is called for
+ * mapped pages only, and the CPU may fetch any page meanwhile. */
 static void drop_booted(kpl_cpu *c, uint64_t addr, uint64_t end)
 {
 	kpl_place p;

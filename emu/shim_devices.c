@@ -63,7 +63,7 @@ uint32_t kpl_port_in(kpl_cpu *c, uint32_t port, int size)
 	return size == 4 ? 0xffffffff : size == 2 ? 0xffff : 0xff;
 }
 
-/* Returns 1 if the machine was told to reset: by the keyboard controller's pin, or by
+/* Returns 1 if the guest has reset the machine: by the keyboard controller's pin, or by
  * the chipset's register. */
 int kpl_port_out(kpl_cpu *c, uint32_t port, int size, uint32_t value)
 {

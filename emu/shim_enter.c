@@ -84,7 +84,7 @@ static int is_fault(int vector, int64_t error)
 	return error != KPL_SOFTWARE && vector < 32 && FAULTS >> vector & 1;
 }
 
-/* Enters the handler of a vector. ip is what it returns to, error its error code or
+/* Enters the handler of a vector. ip is its return address, error its error code or
  * -1. 0 if there is no handler or no stack: the processor would shut down. */
 int kpl_deliver(kpl_cpu *c, int vector, int64_t error, uint64_t ip, int in_block)
 {

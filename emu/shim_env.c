@@ -32,7 +32,7 @@ int kpl_general[16] = {
 	UC_X86_REG_R12, UC_X86_REG_R13, UC_X86_REG_R14, UC_X86_REG_R15,
 };
 
-/* 1 if the engine's state is where this file takes it to be. */
+/* Returns 1 if the engine's state is at the place that this file assumes. */
 int kpl_env_find(kpl_cpu *c)
 {
 	uint64_t mark[16], old[16], gs = 0x5a5a1234dead0000ull, old_gs = 0, cr3 = 0;

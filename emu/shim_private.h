@@ -101,8 +101,8 @@ void kpl_leave_go(kpl_cpu *c, const struct level *l);
 /* Where an engine has the window (shim_window.c). */
 #define KPL_WINDOW (1ull << 48)
 
-/* A page of a booted kernel with watched data, or the one before. pa is where the TLB last
- * had it, next the next of those in one chain. */
+/* A page of a booted kernel with watched data, or the page before. pa is its physical address in the
+ * TLB's last entry, next the next page in its chain. */
 struct kpl_page {
 	uint64_t va, pa;
 	int next;

@@ -1,9 +1,10 @@
 //go:build cgo && linux && amd64
 
-/* Two views of text. Where the host changes a page of a booted kernel's text (an int3, a jump, the
- * call of a trampoline), the guest reads and writes another page, which holds what the text is to the
- * guest. What is executed, and what the host reads, has both: the guest's changes and the host's. Where the
- * guest changes bytes that the host has changed, the guest's are executed, and the host is told. */
+/* Two views of text. If the host changes a page of a booted kernel's text (an int3, a jump, the call of
+ * a trampoline), the guest reads and writes another page, which holds the text without the host's
+ * changes. The page that is executed, and that the host reads, has the guest's changes and the host's. If
+ * the guest changes bytes that the host has changed, the guest's bytes are executed, and the host gets a
+ * report. */
 
 #include <stdlib.h>
 
@@ -94,8 +95,8 @@ static int changed(kpl_machine *m, uint64_t va)
 }
 
 /* The guest has changed a byte of a change of the host's: all of that is the guest's again. Only a
- * jump whose other bytes the guest wants keeps an int3 in its first byte, so that
- * no hit is lost until the host is told. */
+ * jump whose other bytes the guest changes keeps an int3 in its first byte, so that
+ * no hit is lost until the host has the report. */
 static void yield_to_guest(kpl_machine *m, uint64_t va)
 {
 	uint64_t first = va, n = 1;

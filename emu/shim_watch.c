@@ -1,8 +1,8 @@
 //go:build cgo && linux && amd64
 
-/* Watchpoints: memory hooks note what an instruction does to watched bytes, and the code
- * hook of the next one tells Go. The hooks are there only while something is watched,
- * because with them every access takes the engine's slow way. */
+/* Watchpoints: memory hooks record an instruction's accesses to watched bytes, and the code
+ * hook of the next instruction reports them to Go. The hooks exist only while memory is
+ * watched, because with them every access takes the engine's slow way. */
 
 #include <stdlib.h>
 
@@ -128,8 +128,8 @@ void kpl_watch_note(kpl_machine *m, uint64_t at, uint64_t n, int write)
 		note_access(m, at, n, write ? KPL_WATCH_WRITE : KPL_WATCH_READ);
 }
 
-/* Of a read that goes on in another page, the engine tells three times: of itself, and of the
- * two aligned words that it then reads. */
+/* For a read that crosses into another page the engine calls this hook three times: for the read,
+ * and for the two aligned words that it then reads. */
 static void on_access(uc_engine *uc, uc_mem_type type, uint64_t at, int size, int64_t value, void *user)
 {
 	kpl_cpu *c = running(user);
@@ -235,8 +235,8 @@ int kpl_watch_tell(kpl_cpu *c, kpl_regs *regs)
 	return ask_go(c, regs);
 }
 
-/* A run has ended: tells Go of what its last instruction did, if that has completed. The guest is told
- * when the CPU goes on. */
+/* A run has ended: reports the accesses of its last instruction to Go, if that has completed. The guest's
+ * own watchpoints are reported when the CPU continues. */
 void kpl_watch_end(kpl_cpu *c, int completed)
 {
 	kpl_regs regs;
@@ -278,8 +278,8 @@ static int goes_on(kpl_cpu *c, uint64_t pc)
 	return c->m->nram && kpl_resume_flag(c, pc, flags) & KPL_FLAG_RF;
 }
 
-/* Notes that the instruction at pc is about to be executed. One that was told goes on
- * without another hit. */
+/* Records that the instruction at pc is about to be executed. An instruction whose hit was reported
+ * continues without another hit. */
 static int executes(kpl_cpu *c, uint64_t pc)
 {
 	kpl_machine *m = c->m;
@@ -334,8 +334,8 @@ static int by_address(const void *a, const void *b)
 	return x->cpu != y->cpu ? x->cpu - y->cpu : x->number - y->number;
 }
 
-/* Makes the list: the host's watches, and those of the CPUs' debug registers. The hooks come
- * and go when translations are dropped next. */
+/* Makes the list: the host's watches, and the CPUs' debug registers. The hooks are added or
+ * removed when translations are next dropped. */
 int kpl_watch_build(kpl_machine *m)
 {
 	kpl_watch guests[4 * KPL_MAX_CPUS];

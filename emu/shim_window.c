@@ -1,7 +1,7 @@
 //go:build cgo && linux && amd64
 
-/* The window: where an engine has a booted kernel's memory once more. Watched pages are found there,
- * so that it tells of accesses by their address, not by the physical one alone. */
+/* The window: a second mapping of a booted kernel's memory in an engine. Watched pages are accessed
+ * there, so that the engine reports the virtual address of an access, not only the physical one. */
 
 #include <stdlib.h>
 

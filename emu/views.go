@@ -35,7 +35,7 @@ func (e *engine) GuestText(addr x86.Addr, b []byte) {
 	}
 }
 
-// settleViews brings what the guest sees and what is executed together, between two runs.
+// settleViews makes the guest's view and the executed text consistent, between two runs.
 func (e *engine) settleViews() {
 	if e.b != nil && e.c.nviews > 0 {
 		C.kpl_view_settle(e.cur.c)

@@ -9,8 +9,8 @@ import (
 	"kprobelab/x86"
 )
 
-// op is an instruction, ready to run. exec reports whether it completed; the cpu
-// has what happened instead.
+// op is an instruction, ready to run. exec reports whether it completed; if not, the cpu has the
+// event.
 type op struct {
 	exec func(c *cpu, o *op) bool
 	imm  uint64 // an immediate, or where a branch leads
@@ -29,8 +29,8 @@ type op struct {
 	vec                func(a, b xmm) xmm
 }
 
-// block is straight code up to the next branch: what a processor has fetched of
-// it. It is counted as it begins, as Unicorn counts it.
+// block is straight code up to the next branch, as a processor has fetched it. It is counted as it
+// begins, as in Unicorn.
 type block struct {
 	pc, end uint64 // its bytes
 	ops     []op
@@ -53,7 +53,7 @@ const (
 
 // cache has a CPU's blocks.
 type cache struct {
-	// recent finds most of them by the low bits of their address.
+	// recent finds most blocks by the low bits of their address.
 	recent [4096]*block
 	all    map[uint64]*block
 	steps  map[uint64]*block

@@ -8,7 +8,7 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// Code that is translated is kept up to the bound; then all of it is dropped, and is made anew.
+// Translated code is kept up to the bound; then all of it is dropped, and is made anew.
 func TestTranslatedCodeIsBounded(t *testing.T) {
 	var k cache
 	k.init()

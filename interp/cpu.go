@@ -43,7 +43,7 @@ type cpu struct {
 	state
 	e *engine
 	n int
-	// fs and gs are the segment bases, kernelGS what swapgs puts in.
+	// fs and gs are the segment bases, kernelGS the base that swapgs loads.
 	fs, gs, kernelGS uint64
 	sys              system
 	has              *cpumodel.Model

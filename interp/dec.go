@@ -16,8 +16,7 @@ type dec struct {
 	work uint64
 }
 
-// maker makes an instruction's function, or nil where there is none for it, and
-// fills the op.
+// maker makes an instruction's function, or nil if it has none, and fills the op.
 type maker func(d *dec) func(c *cpu, o *op) bool
 
 // prepare reads prefixes and operands.

@@ -6,12 +6,11 @@
 //
 // # An instruction, from its bytes to its effect
 //
-// A CPU decodes a block, the instructions up to the next branch, when it first
-// comes there, and keeps it: package decoder finds the instruction's row, and a
-// table by opcode (primary, escape0F, …) the function that makes an op of it. The
-// op has the operands ready and the function that executes it. The loop (exec.go)
-// counts the block and calls one function after the other. A function that cannot
-// complete leaves an event and what it was to change unchanged.
+// A CPU decodes a block, the instructions up to the next branch, when it first reaches it, and
+// keeps it: package decoder finds the instruction's row, and a table by opcode (primary, escape0F,
+// …) the function that makes an op of it. The op has the operands ready and the function that
+// executes it. The loop (exec.go) counts the block and calls one function after the other. A
+// function that cannot complete leaves an event, and changes nothing.
 //
 // A block holds the bytes as the processor has fetched them: changed text is seen once the CPU's
 // blocks of it are dropped. Blocks end where Unicorn's end, since the clock and the scheduler count

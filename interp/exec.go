@@ -104,8 +104,8 @@ func (c *cpu) runCounting(b *block) bool {
 	return true
 }
 
-// happened deals with what an instruction met instead of completing. It reports
-// whether it counts as complete.
+// happened handles the event of an instruction that did not complete. It reports whether the
+// instruction counts as complete.
 func (c *cpu) happened(o *op) bool {
 	e := c.event
 	switch e.kind {

@@ -5,9 +5,8 @@ import (
 	"kprobelab/machine"
 )
 
-// Executes reports whether the engine executes the instruction that code begins
-// with, in a model of CPUModels. What it does not execute, and what the model has
-// not, is #UD.
+// Executes reports whether the engine executes the instruction at the start of code, in a model of
+// CPUModels. All other instructions, and those that the model lacks, are #UD.
 func Executes(model string, code []byte) (bool, error) {
 	m, err := cpumodel.Named(model)
 	if err != nil {

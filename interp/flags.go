@@ -6,10 +6,10 @@ import (
 	"kprobelab/x86"
 )
 
-// The arithmetic flags are computed when somebody looks. What the last instruction
-// that set them leaves is its kind, result and second operand, moved to the top of
-// a word: its sign is bit 63 whatever its size, and a carry out of it is one out of
-// the word. Flags that the manual leaves undefined come out as QEMU has them.
+// The arithmetic flags are computed when they are read. The last instruction that sets them leaves
+// its kind, result and second operand, moved to the top of a word: the sign is bit 63 for every
+// size, and a carry out of the operand is a carry out of the word. Flags that the manual leaves
+// undefined have QEMU's values.
 type ccKind uint8
 
 const (
@@ -166,7 +166,7 @@ func (l *lazy) all() uint64 {
 	return f
 }
 
-// setAll makes them what EFLAGS has.
+// setAll sets the arithmetic flags to their values in EFLAGS.
 func (l *lazy) setAll(f uint64) { *l = lazy{kind: ccFlags, dst: f & arithmetic} }
 
 // change sets the flags of mask to their values in f.

@@ -16,7 +16,7 @@ type fpu struct {
 
 var bootFPU = fpu{control: 0x37f, tags: 0xffff}
 
-// Where fxsave puts what (SDM Vol. 1, "FXSAVE Area").
+// The offsets in fxsave's area (SDM Vol. 1, "FXSAVE Area").
 const (
 	fxSize     = 512
 	fxControl  = 0
@@ -31,7 +31,7 @@ const (
 	maskMXCSR = 0xffff
 )
 
-// opFxsave leaves alone what the area has for the system and what is reserved in it.
+// opFxsave does not write the area's reserved bytes and the bytes for the system.
 func opFxsave(c *cpu, o *op) bool {
 	at := c.ea(o)
 	if at%16 != 0 {

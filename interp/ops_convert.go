@@ -155,7 +155,7 @@ func opConvert(c *cpu, o *op) bool {
 	return true
 }
 
-// double is a float as one of 64 bits, single the other way round; a NaN keeps its sign and its top bits.
+// double converts a float of 32 bits to 64, single back; a NaN keeps its sign and its top bits.
 func double(v uint64) uint64 {
 	if isNaN32(v) {
 		return v&0x80000000<<32 | 0x7ff<<52 | quiet64 | v&0x3fffff<<29

@@ -209,7 +209,7 @@ func opIdiv(c *cpu, o *op) bool {
 	return true
 }
 
-// divide128 divides a signed number of 128 bits by one of 64.
+// divide128 divides a signed number of 128 bits by a signed number of 64 bits.
 func divide128(hi, lo, by uint64) (q, r uint64, fits bool) {
 	negative, byNegative := int64(hi) < 0, int64(by) < 0
 	if negative {

@@ -52,7 +52,7 @@ func sized(fn func(c *cpu, o *op) bool) maker {
 	}
 }
 
-// stackSized makes 32-bit operands ones of 64 bits.
+// stackSized makes 32-bit operands 64-bit.
 func stackSized(fn func(c *cpu, o *op) bool) maker {
 	return func(d *dec) func(c *cpu, o *op) bool {
 		d.size64()

@@ -42,10 +42,12 @@ var notForUsers = []privileged{
 	{decoder.Enc0F, 0x35, 0x35, either, either, machine.VectorGP},      // sysexit
 }
 
-// swapgs is the one of its group that is privileged; rdtscp beside it is not.
+// swapgs is the ModRM byte of the privileged instruction in its group; rdtscp, in the same group,
+// is not privileged.
 const swapgs = 0xf8
 
-// vectorInUserMode is the exception that an instruction ends in, in user mode; 0 for one that user mode may execute.
+// vectorInUserMode returns the exception of an instruction in user mode; 0 if user mode may execute
+// it.
 func vectorInUserMode(i *decoder.Inst) int {
 	if i.Encoding == decoder.Enc0F && i.Opcode == 0x01 && i.ModRM == swapgs {
 		return machine.VectorGP

@@ -7,8 +7,8 @@ import (
 	"kprobelab/x86"
 )
 
-// host makes a call of the host, which may run guest code on this CPU. It reports
-// what was answered.
+// host makes a call of the host, which may run guest code on this CPU. It returns the host's
+// answer.
 func (c *cpu) host(call func(h *machine.Host) machine.HostAnswer) machine.HostAnswer {
 	reason, running, single := c.reason, c.running, c.single
 	c.single = false
@@ -86,8 +86,8 @@ func (c *cpu) callout() {
 	}
 }
 
-// frameAt is a frame in writable guest memory, in place where it is in one page, and
-// aligned; else a copy. It is nil where there is no such memory.
+// frameAt returns a frame in writable guest memory: in place if it is aligned and within one page,
+// else a copy. It is nil without such memory.
 func (c *cpu) frameAt(at x86.Addr) (regs *x86.PtRegs, copied bool) {
 	e := c.e
 	if e.page(at, attrW) == nil || e.page(at+x86.PtRegsSize-1, attrW) == nil {

@@ -25,7 +25,7 @@ type watch struct {
 	off int
 }
 
-// none is the address of no instruction: it is not canonical.
+// none is an address that no instruction has: it is not canonical.
 const none = 1 << 63
 
 func (e *engine) Watch(list []machine.Watch) error {
@@ -57,7 +57,7 @@ func (w *watch) pending() bool { return len(w.hits) > 0 && w.off == 0 }
 // watched reports whether a page is to be in no small table.
 func (w *watch) watched(number uint64) bool { return w.data && w.pages[number] }
 
-// access notes one of n bytes, before it changes memory.
+// access records an access to n bytes, before it changes memory.
 func (e *engine) access(a uint64, n int, kind uint32) {
 	w := &e.watch
 	if w.off > 0 {

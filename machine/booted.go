@@ -32,17 +32,16 @@ type Booted interface {
 	// GSBase is the kernel's GS base of a CPU.
 	GSBase(cpu int) x86.Addr
 
-	// Call calls a function in the task that the machine stands in. The result is
-	// the frame at its end.
+	// Call calls a function in the task that runs. The result is the registers at its end.
 	Call(addr x86.Addr, args []uint64) (x86.PtRegs, error)
-	// SystemCalls, Resume, Alone, Stopped and OnHostCall are the machine's.
+	// SystemCalls, Resume, Alone, Stopped and OnHostCall are the methods of Machine.
 	SystemCalls(n, nr uint64, args []uint64) (int64, error)
 	Resume(stop x86.Addr) (bool, error)
 	Alone(on bool)
 	Stopped() x86.PtRegs
 	OnHostCall(group uint16, fn func(regs *x86.PtRegs) (done bool))
-	// Current is the address of the running task's task_struct, TaskStruct that
-	// of a task by its number, TaskNumber the number, -1 where it has none.
+	// Current is the address of the running task's task_struct, TaskStruct the address for a task's
+	// number, TaskNumber the number, -1 if it has none.
 	Current() x86.Addr
 	TaskStruct(task int) x86.Addr
 	TaskNumber(task x86.Addr) int
@@ -176,9 +175,9 @@ func (m *Machine) Resume(stop x86.Addr) (bool, error) {
 	return m.booted.Resume(stop)
 }
 
-// OnHostCall makes the machine call fn when a program of a booted kernel makes a
-// system call whose number has group in its upper half: no kernel has such. fn changes
-// regs.AX to what it returns. Where done is true, the run of Resume ends.
+// OnHostCall makes the machine call fn when a program of a booted kernel makes a system call whose
+// number has group in its upper half: no kernel has such numbers. fn puts the result into regs.AX.
+// If done is true, the run of Resume ends.
 func (m *Machine) OnHostCall(group uint16, fn func(regs *x86.PtRegs) (done bool)) {
 	if m.booted != nil {
 		m.booted.OnHostCall(group, fn)
@@ -188,9 +187,9 @@ func (m *Machine) OnHostCall(group uint16, fn func(regs *x86.PtRegs) (done bool)
 // TextIsShared reports whether the guest may change its text itself: a booted kernel does.
 func (m *Machine) TextIsShared() bool { return m.booted != nil }
 
-// OnTaken has fn called when a booted kernel has changed text at addresses where the host had
-// changed it (PokeText): what the guest wrote is there now. fn is called outside of guest code or
-// at the start of a trap, before its receiver.
+// OnTaken installs fn. It is called when a booted kernel has changed text at addresses where the
+// host had changed it (PokeText): now the text has the guest's bytes. fn is called outside of guest
+// code or at the start of a trap, before its receiver.
 func (m *Machine) OnTaken(fn func(at []x86.Addr)) { m.onTaken = fn }
 
 // GuestText reads text as the guest sees it, without the host's changes.
@@ -234,7 +233,7 @@ const waitStep = 60_000_000_000
 // of virtual time, and when a run has failed. If fn returns an error, the run ends with that error.
 func (m *Machine) OnWait(fn func(w Wait) error) { m.onWait = fn }
 
-// Stopped are the registers of the CPU that a booted machine stands in.
+// Stopped returns the registers of the CPU on which a booted machine has stopped.
 func (m *Machine) Stopped() x86.PtRegs {
 	if m.gone || m.booted == nil {
 		return x86.PtRegs{}
@@ -242,8 +241,8 @@ func (m *Machine) Stopped() x86.PtRegs {
 	return m.booted.Stopped()
 }
 
-// RunningTask is the task_struct of the task that a booted kernel runs on the CPU that the machine stands in, 0 where there
-// is none.
+// RunningTask returns the task_struct of the task that runs on the current CPU of a booted kernel,
+// 0 if there is none.
 func (m *Machine) RunningTask() x86.Addr {
 	if m.gone || m.booted == nil {
 		return 0
@@ -302,8 +301,8 @@ func (m *Machine) ReadUser(addr x86.Addr, b []byte) error {
 	return err
 }
 
-// WriteUser writes memory of the program whose task the machine stands in: pages that
-// it shares with others become its own, as when the program writes them.
+// WriteUser writes memory of the running task's program: shared pages become its own, as when the
+// program writes them.
 func (m *Machine) WriteUser(addr x86.Addr, b []byte) error {
 	if err := m.WriteMem(addr, b); err == nil || m.booted == nil || m.runs > 0 {
 		return err
@@ -341,10 +340,10 @@ func (m *Machine) accessUser(addr x86.Addr, b []byte, flags uint64) (x86.Addr, e
 
 // Methods that a Booted calls on its machine.
 
-// SetCPU makes the n-th CPU the one that runs.
+// SetCPU makes the n-th CPU the running one.
 func (h *Host) SetCPU(n int) { h.m.cur, h.m.curCPU = h.m.cpus[n], n }
 
-// SetTask makes the n-th task the one that runs.
+// SetTask makes the n-th task the running one.
 func (h *Host) SetTask(n int) { h.m.setTask(n) }
 
 // TaskExit says that a task of the guest has ended.
@@ -382,7 +381,7 @@ func (h *Host) Failed(err error) error {
 // Exec returns the address range of the machine's own executable memory.
 func (h *Host) Exec() x86.Range { return h.m.exec }
 
-// ExecPage allocates a page of it without a name.
+// ExecPage allocates a page of the machine's own executable memory, without a name.
 func (h *Host) ExecPage() (x86.Addr, error) { return h.m.allocExec(PageSize) }
 
 // UserCode puts code into a page of user memory.

@@ -10,7 +10,8 @@ import (
 	. "kprobelab/machine"
 )
 
-// A piece of a guest's memory has no more bytes than the bound: the heap, what is allocated, and what an image says of itself.
+// No piece of a guest's memory is larger than the bound: the heap, an allocation, and sizes that an
+// image has.
 func TestPiecesOfMemoryThatAreTooLarge(t *testing.T) {
 	img := &tinyImage{}
 	img.Add("ret", 0xc3)

@@ -231,7 +231,7 @@ func word(v any) (uint64, error) {
 	return 0, fmt.Errorf("a %T cannot be passed: %w", v, errno.EINVAL)
 }
 
-// finish copies back what a call changed, and releases its buffers.
+// finish copies a call's buffers back, and releases them.
 func (m *Machine) finish(bufs []copyBack) {
 	for _, b := range bufs {
 		if len(b.to) > 0 {

@@ -2,8 +2,8 @@ package machine
 
 import "kprobelab/x86"
 
-// User is bytes that are put into user memory for a call, and passed by their
-// address: what a process gives to a system call.
+// User is bytes that are put into user memory for a call, and passed by their address, like a
+// process's argument of a system call.
 type User []byte
 
 // UserString is a NUL-terminated text for a system call.

@@ -148,8 +148,8 @@ func FuzzNestedRuns(f *testing.F) {
 	})
 }
 
-// TestFaultHandlersThatRecurse: a receiver of faults that calls what faults
-// again is refused at some depth, and within one budget.
+// TestFaultHandlersThatRecurse: a receiver of faults that calls a faulting function again is
+// refused at some depth, and within one budget.
 func TestFaultHandlersThatRecurse(t *testing.T) {
 	img := &tinyImage{}
 	at := img.Add("faults", 0x0f, 0x0b, 0x0f, 0x0b, 0xc3)

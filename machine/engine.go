@@ -17,7 +17,7 @@ type Engine interface {
 	// Reserve makes room for guest memory, page-aligned, with no page mapped. It
 	// is called before the first Open, and for a machine that has not booted in a fault, too.
 	Reserve(r x86.Range) error
-	// Discard makes the pages of a range zero, and gives the host's memory of them back. They are not
+	// Discard makes the pages of a range zero, and returns their memory to the host. They are not
 	// mapped, and no snapshot has them.
 	Discard(r x86.Range)
 	// Allow gives the pages of a range more attributes, Unmap takes all away but
@@ -39,8 +39,8 @@ type Engine interface {
 	Clean(from int)
 	// Changed lists the pages that differ from the copies saved as the from-th and later, sorted.
 	Changed(from int) []x86.Addr
-	// Rewind puts the from-th saved page and all later ones back, and makes every
-	// CPU drop what it has of their text. Forget gives up what was saved of them.
+	// Rewind puts the from-th saved page and all later ones back, and makes every CPU drop its
+	// translations of their text. Forget drops the saved copies.
 	Rewind(from int)
 	Forget(from int)
 
@@ -127,7 +127,7 @@ const (
 	Failed
 )
 
-// Attributes of a guest page. A page with none is not mapped.
+// Attributes of a guest page. A page without attributes is not mapped.
 const (
 	AttrR = 1 << iota
 	AttrW

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// ofUnicorn is for tests of what Unicorn needs.
+// ofUnicorn skips a test about Unicorn's own needs on other engines.
 func ofUnicorn(t *testing.T) {
 	if engine.name != "unicorn" {
 		t.Skip("this is about Unicorn")

@@ -11,9 +11,9 @@ import (
 
 // Classes of failure, for errors.Is.
 var (
-	// ErrClosed: the machine was closed, or a handler ended its goroutine in
-	// the middle of a run (runtime.Goexit; t.FailNow does that).
-	// It is an fs.ErrClosed, as what tracing says after its end.
+	// ErrClosed: the machine was closed, or a handler ended its goroutine in the middle of a run
+	// (runtime.Goexit; t.FailNow does that). It is an fs.ErrClosed, like tracing's error after its
+	// end.
 	ErrClosed error = closedError{}
 	// ErrNoSymbol: the image has no symbol of that name.
 	ErrNoSymbol = errors.New("no such symbol")
@@ -93,14 +93,13 @@ func (a Access) String() string { return [...]string{"access", "read", "write", 
 // table took. The kernel would oops.
 type Fault struct {
 	Vector int
-	// Addr is the address that the instruction could not access, and Access
-	// what it wanted. They are a page fault's, or a general protection
-	// fault's where the address is not canonical.
+	// Addr is the address that the instruction could not access, and Access the kind of access.
+	// They are set for a page fault, or a general protection fault by an address that is not
+	// canonical.
 	Addr   x86.Addr
 	Access Access
-	// IP is the faulting instruction; for int3 it is one past it. Where the
-	// receiver of traps moved the fault from a copy to the original, IP is
-	// what the kernel's oops would show.
+	// IP is the faulting instruction; for int3 it is one past it. If the receiver of traps moved
+	// the fault from a copy to the original, IP is the address in the kernel's oops.
 	IP     x86.Addr
 	Symbol string
 	// Regs is the frame at the fault. Nothing of the instruction has happened,
@@ -116,7 +115,7 @@ type Fault struct {
 	CPU, Task int
 }
 
-// Error is one line: what, where, about which address.
+// Error is one line: the exception, its place and the address.
 func (f *Fault) Error() string {
 	name, ok := vectorNames[f.Vector]
 	if !ok {
@@ -135,8 +134,8 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("%s at %s: %s of %s", name, at, f.Access, f.Addr)
 }
 
-// place names an instruction in an error text: by its symbol and address, or by
-// its address alone where it has no symbol.
+// place names an instruction in an error text: by its symbol and address, or by its address alone
+// if it has no symbol.
 func place(symbol string, ip x86.Addr) string {
 	if symbol == "" || symbol == ip.String() {
 		return ip.String()

@@ -10,8 +10,8 @@ import (
 	"kprobelab/x86"
 )
 
-// runBytes runs any bytes as kernel code, on two tasks, with handlers that
-// step what traps, and then checks that the machine still computes.
+// runBytes runs any bytes as kernel code, on two tasks, with handlers that step a trapping
+// instruction, and then checks that the machine still computes.
 func runBytes(t testing.TB, code []byte) {
 	img := &tinyImage{}
 	img.Add("twice", 0x48, 0x8d, 0x04, 0x3f, 0xc3)

@@ -14,8 +14,8 @@ import (
 	"kprobelab/x86"
 )
 
-// resident is the process's resident memory in bytes (proc(5), statm); on the engine
-// in Go, which has its memory from Go's heap alone, what that holds.
+// resident returns the process's resident memory in bytes (proc(5), statm). For the engine in Go,
+// whose memory is all in Go's heap, it returns the size of the heap.
 func resident(t *testing.T) int {
 	if engine.name == "interp" {
 		runtime.GC()
@@ -58,15 +58,15 @@ func growthRounds() int {
 	return 30_000
 }
 
-// translations is the size of Unicorn's buffer of them, in bytes.
+// translations is the size of Unicorn's buffer of translations, in bytes.
 const translations = 128 << 20
 
 // The translation buffer is emptied at an estimated 24 MiB, and its resident part
 // stops growing there. A round that kept anything would show.
 const growthLimit = 8 << 20
 
-// Code that is patched between calls again and again does what it says then,
-// and what was translated of it before does not pile up.
+// Code that is patched between calls again and again executes its current bytes, and old
+// translations of it do not accumulate.
 func TestPatchedCodeDoesNotPileUp(t *testing.T) {
 	img := &tinyImage{}
 	at := img.Add("answer", 0xb8, 0, 0, 0, 0, 0xc3) // mov $0,%eax; ret

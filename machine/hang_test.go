@@ -58,8 +58,8 @@ func TestWhatNeverEnds(t *testing.T) {
 	}
 }
 
-// A handler whose guest code hits the handler's own probe again and again is
-// refused at some depth. So is one that calls what never ends.
+// A handler whose guest code hits the handler's own probe again and again is refused at some depth.
+// So is a handler that calls an endless function.
 func TestHandlersThatRecurse(t *testing.T) {
 	img := int3Image()
 	spin := img.Add("spin", 0xeb, 0xfe)
@@ -92,8 +92,8 @@ func TestHandlersThatRecurse(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestWorkIsBounded: what takes long in few instructions ends with an allowance
-// of its own, and the clock and the budget do not count it.
+// TestWorkIsBounded: few instructions that take long end by an allowance of their own, and neither
+// the clock nor the budget counts that time.
 func TestWorkIsBounded(t *testing.T) {
 	again := func(r *x86.PtRegs) bool { return true }
 	for _, c := range []struct {

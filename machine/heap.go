@@ -78,8 +78,7 @@ func (m *Machine) alloc(h *heap, n int) (x86.Addr, error) {
 	return at, nil
 }
 
-// Free gives back what Alloc or AllocUser gave. Freeing anything else does
-// nothing.
+// Free frees memory of Alloc or AllocUser. For any other address it does nothing.
 func (m *Machine) Free(at x86.Addr) {
 	for _, h := range []*heap{&m.heap, &m.user} {
 		if c, ok := h.size[at]; ok {
@@ -108,7 +107,7 @@ func (m *Machine) NewBuf(n int) (*Buf, error) {
 	return &Buf{Addr: at, Len: n, m: m}, nil
 }
 
-// Bytes is a copy of what the buffer holds now.
+// Bytes returns a copy of the buffer's current content.
 func (b *Buf) Bytes() []byte {
 	out := make([]byte, b.Len)
 	// Heap pages stay mapped, so this cannot fail before Close.

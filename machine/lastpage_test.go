@@ -21,8 +21,8 @@ type edgeImage struct {
 func (e edgeImage) Segments() []kimage.Segment { return append(e.tinyImage.Segments(), e.more...) }
 func (e edgeImage) ModuleEnd() x86.Addr        { return e.moduleEnd }
 
-// TestSegmentInTheLastPage: what reaches into the last page is refused, and what
-// ends before it is memory like other memory.
+// TestSegmentInTheLastPage: a segment that reaches into the last page is refused; one that ends
+// before it is ordinary memory.
 func TestSegmentInTheLastPage(t *testing.T) {
 	const top = ^x86.Addr(0)
 	boot := func(at x86.Addr, size uint64, end x86.Addr) (*Machine, error) {

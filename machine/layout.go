@@ -121,8 +121,8 @@ func (m *Machine) layRest() (err error) {
 	return err
 }
 
-// layPerCPU gives each CPU its copy of the per-CPU area and writes into it
-// what a booted kernel has there.
+// layPerCPU gives each CPU its copy of the per-CPU area and writes the values of a booted kernel
+// into it.
 func (m *Machine) layPerCPU() error {
 	t, ok := m.src.PerCPU()
 	if !ok {
@@ -162,8 +162,8 @@ func (m *Machine) bootPerCPU(c *cpu, t kimage.PerCPU) {
 	}
 }
 
-// bootPreemptCount gives the CPU the preempt count of a task. The image has the
-// one that a kernel boots with, which forbids preemption.
+// bootPreemptCount gives the CPU the preempt count of a task. The image has the count with which a
+// kernel boots, which forbids preemption.
 func (m *Machine) bootPreemptCount(c *cpu) {
 	if c.preempt == 0 {
 		return

@@ -20,8 +20,8 @@ var loads = []byte{0xb9, 0, 0, 0xf0, 0}
 // writesAndReads is mov %rcx,%dr7, which is refused; else mov %dr7,%rax; ret.
 var writesAndReads = []byte{0x0f, 0x23, 0xf9, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x0f, 0x21, 0xf8, 0xc3}
 
-// TestDebugWriteAfterWhatIsMisread: a write to debug register 7 stands after an
-// instruction of which a decoder may take it for a part.
+// TestDebugWriteAfterWhatIsMisread: a write to debug register 7 follows an instruction that a
+// decoder may read too long, so that the write would seem to be a part of it.
 func TestDebugWriteAfterWhatIsMisread(t *testing.T) {
 	for name, before := range map[string][]byte{
 		"mov from cr with a mod of memory":    {0x0f, 0x20, 0x90},
@@ -72,8 +72,8 @@ func TestDebugWriteInRandomCompany(t *testing.T) {
 	}
 }
 
-// TestCostlyInstructionsAreCharged: each of the table's, at its price, so that a
-// loop of them ends with the allowance.
+// TestCostlyInstructionsAreCharged: each instruction of the table costs its price, so that a loop
+// of them ends with the allowance.
 func TestCostlyInstructionsAreCharged(t *testing.T) {
 	ofUnicorn(t)
 	for name, c := range map[string]struct {

@@ -34,8 +34,8 @@ type Machine struct {
 	stacks  x86.Range
 	exec    x86.Range
 
-	// execNext is the end of the executable pages, execPart what is free of the
-	// page that small pieces share.
+	// execNext is the end of the executable pages, execPart the free part of the page that small
+	// pieces share.
 	execNext  x86.Addr
 	execPart  x86.Range
 	preempt   kimage.PreemptCounter
@@ -79,7 +79,7 @@ type Machine struct {
 	receiving bool
 }
 
-// cpu is a processor of the engine, and what the machine knows of it.
+// cpu is a processor of the engine, with the machine's own state of it.
 type cpu struct {
 	CPU
 	n      int
@@ -197,7 +197,7 @@ func (m *Machine) CPU() int { return m.curCPU }
 // read them without a call.
 func (m *Machine) Where() (cpu, task *int) { return &m.curCPU, &m.curTask }
 
-// Task is the number of the running task, or of the one that ran last, from 0.
+// Task returns the number of the running task, or of the task that ran last, from 0.
 func (m *Machine) Task() int { return m.curTask }
 
 // Now is the virtual clock, in nanoseconds since boot. An instruction takes one
@@ -237,7 +237,7 @@ func (m *Machine) Console() []byte {
 	return m.engine.Console()
 }
 
-// setTask makes the n-th task the one that runs.
+// setTask makes the n-th task the running one.
 func (m *Machine) setTask(n int) {
 	m.curTask = n
 	m.sh.Task = int32(n)

@@ -153,9 +153,9 @@ func (m *Machine) touch(addr x86.Addr, n int) {
 	m.engine.Touch(addr, n)
 }
 
-// PokeText changes text, which is read-only to the guest, and makes every CPU
-// drop what it has translated of that text: what text_poke and the sync-core IPI do
-// together. It fails with errno.EFAULT where addr is not executable.
+// PokeText changes text, which is read-only to the guest, and makes every CPU drop its translations
+// of that text: it is text_poke and the sync-core IPI together. It fails with errno.EFAULT if addr
+// is not executable.
 func (m *Machine) PokeText(addr x86.Addr, b []byte) error {
 	if err := m.PokeTextNoSync(addr, b); err != nil {
 		return err
@@ -226,9 +226,8 @@ func (m *Machine) putText(addr x86.Addr, b []byte) {
 	}
 }
 
-// OnText sets receivers for changes of text: poke after n bytes at an address
-// were changed by the CPU that runs, sync after a CPU has come to see all
-// changes. Each may be nil.
+// OnText sets receivers for changes of text: poke is called after the running CPU has changed n
+// bytes at an address, sync after a CPU has received all changes. Each may be nil.
 func (m *Machine) OnText(poke func(at x86.Addr, n int), sync func(cpu int)) {
 	m.onPoke, m.onSync = poke, sync
 }

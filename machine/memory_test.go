@@ -75,8 +75,8 @@ func TestHeapIsFull(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoMemory, "the stub page is there already")
 }
 
-// What a process gives to a system call lies below the kernel's half, is gone
-// with the call, and comes back with what the guest has written.
+// A process's memory for a system call lies below the kernel's half, is freed after the call, and
+// is copied back with the guest's writes.
 func TestUserMemory(t *testing.T) {
 	img := &tinyImage{}
 	img.Add("first", 0x48, 0x8b, 0x07, 0xc6, 0x07, 'X', 0xc3) // mov (%rdi),%rax; movb $'X',(%rdi); ret

@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A guest that writes to more memory than the bound ends, in the run in which it does, and says so; one that stays below
-// does not, however often it is looked.
+// A guest that writes to more memory than the bound ends with an error, in the same run. A guest
+// that stays below the bound does not, however often the memory is checked.
 func TestAGuestThatWritesAllItsMemory(t *testing.T) {
 	const most = 1000
 	for name, c := range map[string]struct {
-		has  func(look int64) int64 // what the process has at each look; the first is at the first run
+		has  func(look int64) int64 // the process's memory at each check; the first check is at the first run
 		ends bool
 	}{
 		"at_once":       {func(n int64) int64 { return 50 + n*10*most }, true},
@@ -43,7 +43,7 @@ func TestAGuestThatWritesAllItsMemory(t *testing.T) {
 				require.False(t, m.wroteTooMuch.Load())
 			}
 			stop()
-			// The next run begins anew, with what the first had.
+			// The next run begins anew, with the memory that the first had.
 			stop = m.watchOwned(func() int64 { return 50 }, time.Hour, most, func() {})
 			require.False(t, m.wroteTooMuch.Load())
 			stop()

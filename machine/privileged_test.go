@@ -27,7 +27,7 @@ var privileged = []string{
 	"\x0f\xc7\xf0", "\x0f\xc7\xf8", "\x0f\x0d\x08", "\x0f\x18\x00", "\xe2\xfe", "\xff\xe0", "\xff\xd0", "\xc3", "\x0f\x01\xee", "\x0f\x01\xef",
 }
 
-// privilegedCode is a few of them, with registers made ready for some.
+// privilegedCode returns a few privileged instructions, with prepared registers for some.
 func privilegedCode(rng *rand.Rand) []byte {
 	var code []byte
 	for range 1 + rng.IntN(5) {

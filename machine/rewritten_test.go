@@ -21,8 +21,8 @@ var becomesDR7 = []byte{
 	0xff, 0xc9, 0x75, 0xe5, 0xc3,
 }
 
-// byPointer is becomesDR7, but for how it comes to the block: by jmp *%rdx. That is
-// lea 2f(%rip),%rdx; jmp *%rdx in place of the jmp, and an end that leads before it.
+// byPointer is becomesDR7, but reaches the block by jmp *%rdx: it has lea 2f(%rip),%rdx; jmp *%rdx
+// in place of the jmp, and an end that leads before it.
 var byPointer = []byte{
 	0xb8, 0xff, 0x03, 0, 0, 0xb9, 2, 0, 0, 0, 0x48, 0x8d, 0x15, 2, 0, 0, 0, 0xff, 0xe2, 0x90, 0xeb, 0, 0x90, 0x90,
 	0x66, 0xc7, 0x05, 0xf2, 0xff, 0xff, 0xff, 0x0f, 0x23, 0xc6, 0x05, 0xed, 0xff, 0xff, 0xff, 0xf8,
@@ -56,8 +56,8 @@ func TestBlockThatBecomesARefusedOne(t *testing.T) {
 	}
 }
 
-// TestRefusedBlockWhereARunBegins: the same, where the block is the first of a run,
-// or the first after a trap: the engine comes to it from no block.
+// TestRefusedBlockWhereARunBegins: the same, with the block as the first of a run, or the first
+// after a trap: the engine has no block before it.
 func TestRefusedBlockWhereARunBegins(t *testing.T) {
 	for _, trap := range []bool{false, true} {
 		img := writableText{&tinyImage{}}

@@ -26,7 +26,7 @@ func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (Exit, error) {
 		pause := m.nextPause()
 		m.aim = min(limit, m.sh.Budget, pause)
 		m.engine.Aim(m.aim)
-		if m.expired() { // after Aim, which undoes what the timer did
+		if m.expired() { // after Aim, which clears the timer's stop
 			return Exit{}, m.overTime(ip)
 		}
 		x := c.Start(ip)

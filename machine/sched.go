@@ -129,7 +129,7 @@ func (m *Machine) turn(c *cpu, t *Task, limit uint64, target *Task) (bool, error
 	return false, nil
 }
 
-// settle does what the end of a slice means for the task.
+// settle handles the end of a slice for the task.
 func (m *Machine) settle(c *cpu, t *Task, x Exit) error {
 	switch x.Why {
 	case Returned:
@@ -191,7 +191,7 @@ func (m *Machine) begin(c *cpu, t *Task) error {
 	return nil
 }
 
-// complete records what the task's call came to.
+// complete records the result of the task's call.
 func (m *Machine) complete(t *Task, ret uint64, err error) {
 	m.finish(t.bufs)
 	t.bufs = nil
@@ -259,9 +259,9 @@ type pair struct {
 	t *Task
 }
 
-// choices appends what c could run next. A CPU keeps its task while the task has
-// preemption or interrupts off or is being stepped. A task that gave up its CPU
-// is a choice only where there is no other.
+// choices appends the tasks that c could run next. A CPU keeps its task while the task has
+// preemption or interrupts off or is being stepped. A task that gave up its CPU is a choice only if
+// there is no other.
 func (m *Machine) choices(list []pair, c *cpu) []pair {
 	cur := c.task
 	if cur != nil && !cur.canRun() {

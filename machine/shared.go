@@ -19,7 +19,7 @@ func (m *Machine) give(outermost bool) {
 	}
 }
 
-// ours is nil where the machine runs nothing, or what it runs has called us.
+// ours returns nil if the machine runs nothing, or if the caller was called by the run.
 func (m *Machine) ours() error {
 	if !m.gone && m.taken.Load() && !m.receiving && !m.engine.Here() {
 		return ErrShared

@@ -79,10 +79,9 @@ func (m *Machine) Dirty(since *Snapshot) []x86.Range {
 	return list
 }
 
-// Restore brings all memory, text included, back to what it held at the
-// snapshot, and frees what was allocated since. Later snapshots are void. It
-// fails with ErrNested inside a handler, and with errno.EINVAL for a void
-// snapshot.
+// Restore sets all memory, text included, back to its content at the snapshot, and frees later
+// allocations. Later snapshots are void. It fails with ErrNested inside a handler, and with
+// errno.EINVAL for a void snapshot.
 func (m *Machine) Restore(s *Snapshot) error {
 	if err := m.outside(); err != nil {
 		return err
@@ -110,8 +109,8 @@ func (m *Machine) Restore(s *Snapshot) error {
 	return nil
 }
 
-// OnRestore has fn called after every Restore: what it knows of guest memory may
-// be wrong.
+// OnRestore installs fn, which is called after every Restore: its copies of guest memory may be out
+// of date.
 func (m *Machine) OnRestore(fn func()) { m.restored = append(m.restored, fn) }
 
 // Renew is Restore for another user of the machine: it also removes all receivers (SetTraps, OnLog,

@@ -8,10 +8,9 @@ import (
 	"kprobelab/x86"
 )
 
-// Step lets one CPU run for n instructions, in the place of the scheduler: its task, or
-// one that it may take. ran is false where it has nothing to run. Without
-// Options.EveryInstruction, the CPU ends the block that it has begun. A task's
-// failure is the error of the step that it fails in.
+// Step lets one CPU run for n instructions, without the scheduler: its task, or a task that it may
+// take. ran is false if it has nothing to run. Without Options.EveryInstruction, the CPU ends the
+// block that it has begun. A task's failure is the error of the step in which it fails.
 func (m *Machine) Step(cpu int, n uint64) (ran bool, err error) {
 	if err := m.Closed(); err != nil {
 		return false, err
@@ -72,8 +71,8 @@ func (m *Machine) anyCanRun() bool {
 	return false
 }
 
-// Running is the task that a CPU has and its registers; ok is false where the CPU has
-// none, or one that has not begun its call.
+// Running returns the task of a CPU and its registers; ok is false if the CPU has no task, or a
+// task that has not begun its call.
 func (m *Machine) Running(cpu int) (t *Task, regs x86.PtRegs, ok bool) {
 	if m.gone || m.ours() != nil || cpu < 0 || cpu >= len(m.cpus) {
 		return nil, x86.PtRegs{}, false

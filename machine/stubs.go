@@ -75,12 +75,12 @@ func (m *Machine) stubPage() error {
 	return nil
 }
 
-// Callout makes a stub in guest memory and names it by a symbol. When guest code
-// calls the stub, fn runs, and the call returns.
+// Callout makes a stub in guest memory and names it by a symbol. When guest code calls the stub, fn
+// runs, and the call returns.
 //
-// The caller has a frame on the guest's stack and its address in rdi. fn gets
-// that address, and the frame itself: what fn changes there is changed in guest
-// memory at once. The CPU's registers stay as they are.
+// The caller has a frame on the guest's stack and its address in rdi. fn gets that address, and the
+// frame itself: fn's changes of the frame change guest memory at once. The CPU's registers stay
+// unchanged.
 func (m *Machine) Callout(symbol string, fn func(frame x86.Addr, regs *x86.PtRegs)) (x86.Addr, error) {
 	s := &m.stubs
 	if s.used == len(s.pages)*stubsAPage {
@@ -110,10 +110,9 @@ func (m *Machine) AllocExec(size int, name string) (x86.Addr, error) {
 	return at, err
 }
 
-// execAlign is the alignment of small pieces, and where the first one of a page
-// begins. None begins at offset 0: the engine's jump cache folds the low twelve
-// bits of an address, and the page's start would share an entry with code of the
-// same piece.
+// execAlign is the alignment of small pieces, and the offset of the first one in a page. None
+// begins at offset 0: the engine's jump cache folds the low twelve bits of an address, and the
+// page's start would share an entry with code of the same piece.
 const execAlign = 64
 
 func (m *Machine) allocExec(size int) (x86.Addr, error) {
@@ -155,8 +154,8 @@ func (m *Machine) execPages(size int) (x86.Addr, error) {
 	return at, nil
 }
 
-// Symbols are the names of what the machine added to the image: executable
-// pages and stubs, sorted by address.
+// Symbols returns the names of the machine's additions to the image: executable pages and stubs,
+// sorted by address.
 func (m *Machine) Symbols() []kimage.Symbol { return slices.Clone(m.symbols) }
 
 func (m *Machine) addSymbol(name string, at x86.Addr, size uint64) {

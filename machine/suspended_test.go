@@ -11,9 +11,9 @@ import (
 	"kprobelab/x86"
 )
 
-// TestSuspendedBlocksAreRewritten: guest code that a handler calls overwrites what
-// follows the instruction that called the handler, with code of another size, up to
-// past the page's end. The run goes on with the new code.
+// TestSuspendedBlocksAreRewritten: guest code that a handler calls overwrites the code after the
+// instruction that called the handler, with code of another size, up to past the page's end. The
+// run goes on with the new code.
 //
 // Only the last rewriting is longer than a block of the engine. A store drops the
 // blocks that it overwrites, and at times no others of its page (docs/transparency.md).

@@ -34,7 +34,7 @@ type Task struct {
 	saved State
 
 	state taskState
-	cpu   *cpu // the one that has its registers; nil: saved has them
+	cpu   *cpu // the CPU that has its registers; if nil, saved has them
 	pin   int  // -1: any CPU
 	wake  uint64
 	// it gave up its CPU, and has to let another task run if there is one
@@ -111,8 +111,8 @@ func (t *Task) Err() error { return t.err }
 // Done reports whether the task has made all its calls, or failed.
 func (t *Task) Done() bool { return t.state == idle || t.state == dead }
 
-// Switches counts how often the task gave up its CPU of its own accord or
-// ended: what a grace period of tasks-RCU waits for.
+// Switches counts how often the task gave up its CPU voluntarily or ended: the events that a grace
+// period of tasks-RCU waits for.
 func (t *Task) Switches() uint64 { return t.scheds }
 
 // Stack is the task's stack, lowest byte first.

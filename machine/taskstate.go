@@ -5,7 +5,7 @@ package machine
 // to user mode), and whether it is inside a call and not asleep. ok is false if no task has that
 // number.
 func (m *Machine) TaskSwitches(task int) (n uint64, inside, ok bool) {
-	if m.booted != nil { // one that stands for all: the guest knows
+	if m.booted != nil { // one task stands for all: the guest knows its own
 		return 0, task == 0 && !m.booted.Grace(), task == 0
 	}
 	if task < 0 || task >= len(m.tasks) {

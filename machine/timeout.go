@@ -9,10 +9,9 @@ import (
 	"kprobelab/x86"
 )
 
-// startTimer begins the time of a run, and returns what ends it. The timer's
-// goroutine makes the engine stop before its next block: by expired,
-// which lasts, and by StopAt, which is all that
-// the engine reads.
+// startTimer starts the timer of a run, and returns a function that stops it. The timer's goroutine
+// makes the engine stop before its next block. It sets expired, which lasts, and StopAt, which is
+// all that the engine reads.
 func (m *Machine) startTimer() (stop func()) {
 	if m.opt.Timeout <= 0 && m.booted == nil {
 		return func() {}

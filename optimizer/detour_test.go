@@ -36,8 +36,8 @@ func TestLayout(t *testing.T) {
 	require.Equal(t, -1, LayoutOf(named("4.4")).AC)
 }
 
-// stack follows what a template does to the stack: its depth in bytes at each
-// push or pop, and what lies there, by the letters of the disassembly.
+// stack follows a template's pushes and pops: the depth in bytes at each, and the content there, by
+// the letters of the disassembly.
 type stack struct{ words []string }
 
 func (s *stack) run(t *testing.T, line string) {
@@ -115,8 +115,8 @@ func TestDetour(t *testing.T) {
 	require.Equal(t, "e9a7ffffc0", hex.EncodeToString(d.Bytes[108:113]))
 }
 
-// TestNoDetour: what Check would have refused for the region, BuildDetour
-// refuses as the kernel does, with its number.
+// TestNoDetour: if Check refuses for the region, BuildDetour refuses as the kernel does, with the
+// same number.
 func TestNoDetour(t *testing.T) {
 	for name, c := range map[string]struct {
 		code *code

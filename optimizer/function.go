@@ -23,9 +23,9 @@ type insn struct {
 	// forbids are the rules by which the instruction prevents optimization of every address of its
 	// function.
 	forbids reasonSet
-	// length is in bytes, 0 where there is no instruction.
+	// length is in bytes, 0 without an instruction.
 	length uint8
-	// copyRule is the rule by which no copy of it can be made.
+	// copyRule is the rule that prevents a copy of it; rule.None if it can be copied.
 	copyRule    rule.ID
 	jump        bool
 	ripRelative bool

@@ -29,10 +29,10 @@ func openImage(tb testing.TB, kernel string, o *kimage.Options) *kimage.Image {
 	return img
 }
 
-// TestDecisionsOfRealKernels compares the decision about every measured point
-// of three real kernels, over the text that they ran, with what they did, and
-// the detour buffer with theirs. What only that boot knew is in neither: the
-// address of the probe's own object, and the call's way to the callback.
+// TestDecisionsOfRealKernels compares the decisions about every measured point of three real
+// kernels, over the text that they ran, with the kernels' decisions, and the detour buffer with
+// theirs. Two values that only that boot knew are left out: the address of the probe's own object,
+// and the displacement of the call.
 func TestDecisionsOfRealKernels(t *testing.T) {
 	for kernel := range oracle.Kernels {
 		t.Run(kernel, func(t *testing.T) {

@@ -26,8 +26,8 @@ type Decision struct {
 // Errno is as Verdict.Errno.
 func (d Decision) Errno() errno.Errno { return d.Reason.Errno() }
 
-// question is one address on its way through the kernel's rules, in the
-// kernel's order. Each step of it returns false where the way ends.
+// question applies the kernel's rules to one address, in the kernel's order. Each step returns
+// false if the rules end there.
 type question struct {
 	*Scanner
 	at x86.Addr

@@ -56,8 +56,8 @@ func (q *question) overrule() {
 	}
 }
 
-// matters is false for an instruction outside the DCR of the same length that
-// is a jump to one of the two only, and to nowhere near.
+// matters is false if both readings have the same length and are plain instructions or jumps that
+// do not lead into the JTPR, if the instruction is outside the DCR, and if no reason names it.
 func (q *question) matters(o *Overruled) bool {
 	plain := func(r decoder.Reading) bool {
 		return r.Kind == decoder.KindPlain || r.Kind == decoder.KindJump && !q.v.JTPR.Contains(r.Target)
@@ -67,7 +67,7 @@ func (q *question) matters(o *Overruled) bool {
 		q.v.DCR.Contains(o.Insn.Addr) || slices.ContainsFunc(q.v.Reasons, cited)
 }
 
-// Stops is the reason at which the kernel stops, nil where there is none.
+// Stops returns the reason at which the kernel stops, nil if there is none.
 func (v *Verdict) Stops() *Reason {
 	if len(v.Reasons) == 0 {
 		return nil

@@ -15,8 +15,8 @@ const (
 	thunkBase x86.Addr = 0xffffffff81f00000
 )
 
-// code is a View of one function, "f", with what a test puts around it. size
-// is the function's where memory goes on after it, 0 for all of the bytes.
+// code is a View of one function, "f", with the surroundings that a test chooses. size is the
+// function's size if memory continues after it, 0 for all of the bytes.
 type code struct {
 	bytes      []byte
 	size       uint64
