@@ -49,7 +49,7 @@ func (c Class) String() string {
 	return fmt.Sprintf("class-%d", uint8(c))
 }
 
-// ParseClass is the class of that name; false where there is none.
+// ParseClass returns the class of that name; false if there is none.
 func ParseClass(name string) (Class, bool) {
 	for c, s := range classNames {
 		if s == name {

@@ -24,7 +24,7 @@ var (
 var (
 	// ErrUnknown: no instruction in 64-bit mode (#UD). It wraps errno.EINVAL.
 	ErrUnknown = fmt.Errorf("not an instruction: %w", errno.EINVAL)
-	// ErrPrefix: LOCK before what cannot be locked, or 66, F3, F2, LOCK or REX
+	// ErrPrefix: LOCK before an instruction that cannot be locked, or 66, F3, F2, LOCK or REX
 	// before VEX, EVEX or XOP (#UD). It wraps ErrUnknown.
 	ErrPrefix = fmt.Errorf("a prefix that the instruction does not allow: %w", ErrUnknown)
 	// ErrOperands: operands that may not go together, such as a gather whose

@@ -15,8 +15,8 @@ import (
 // sizeless are broadcasts whose size as does not check: no register has that size.
 var sizeless = regexp.MustCompile(`^(vfpclassp.|vcvt(pd|u?qq)2ph) .*\{1to`)
 
-// TestShortVectorsAreTheAssemblers: as, where it is here, refuses an instruction by EVEX
-// without AVX512VL where we say that it needs that, and no other one.
+// TestShortVectorsAreTheAssemblers: as, if installed, refuses an instruction by EVEX without
+// AVX512VL exactly where our tables require it.
 func TestShortVectorsAreTheAssemblers(t *testing.T) {
 	as, err := exec.LookPath("as")
 	if err != nil {

@@ -52,7 +52,7 @@ var generalKinds = func() (t [128]bool) {
 // gnu8High are numbers 4 to 7 of a register of one byte, without a REX prefix.
 var gnu8High = [8]string{4: "%ah", 5: "%ch", 6: "%dh", 7: "%bh"}
 
-// gnuText is a text under way: the instruction's fields, and what was written.
+// gnuText is a text under construction: the instruction's fields, and the output so far.
 type gnuText struct {
 	out []byte
 	i   *Inst
@@ -72,8 +72,8 @@ type gnuText struct {
 	condition byte
 }
 
-// Text is the instruction at that address in GNU syntax: what GNU as assembles
-// to the same bytes, or to others that say the same (docs/decoder.md, "Text").
+// Text returns the instruction at that address in GNU syntax. GNU as assembles it to the same
+// bytes, or to other bytes with the same meaning (docs/decoder.md, "Text").
 func (i *Inst) Text(at x86.Addr) string {
 	var buf [128]byte
 	return string(i.AppendText(buf[:0], at))
@@ -393,8 +393,8 @@ func (g *gnuText) name(kind, n byte) {
 	g.out = append(g.out, registerClasses[kind][n&31]...)
 }
 
-// vector is the class of a vector, of half of it or of a quarter. With rounding,
-// L has the rounding mode, and the vector is whole.
+// vector returns the class of a vector, of half of it or of a quarter. With rounding, L has the
+// rounding mode, and the vector is whole.
 func (g *gnuText) vector(kind byte) byte {
 	l := g.l
 	if g.b && g.register {

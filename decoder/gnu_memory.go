@@ -72,8 +72,8 @@ func (g *gnuText) memory(o *operand) {
 	g.broadcast(o)
 }
 
-// indexOf is the index's name. What stands for the index of a SIB without one is
-// nothing where no shorter encoding says the same, else the assembler's name for it.
+// indexOf returns the index's name. A SIB without an index has no name if no shorter encoding has
+// the same meaning, else the assembler's placeholder.
 func (g *gnuText) indexOf(o *operand, address byte, base bool) string {
 	sib := g.i.SIB
 	n := sib>>3&7 | g.index

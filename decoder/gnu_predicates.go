@@ -2,9 +2,8 @@ package decoder
 
 import "strings"
 
-// Predicates in GNU syntax: the immediate of a comparison, or of a carry-less
-// multiplication, has a name, which stands in the mnemonic. An immediate without a name
-// is an operand.
+// Predicates in GNU syntax: the immediate of a comparison, or of a carry-less multiplication, has a
+// name, which is a part of the mnemonic. An immediate without a name is an operand.
 
 // predicates are the names of one kind of immediate, and after which letters of the
 // mnemonic they stand.
@@ -56,7 +55,7 @@ func (t *template) readPredicate() {
 	t.predicateAt = strings.Index(t.mnemonic, p.after) + len(p.after)
 }
 
-// predicate is the name of the instruction's immediate, "" where it has none.
+// predicate returns the name of the instruction's immediate, "" if it has none.
 func (g *gnuText) predicate() string {
 	if g.t.predicates == nil {
 		return ""

@@ -244,8 +244,8 @@ func (g *gnuText) shownBits(rex byte) (shown byte) {
 // selectsW: all of the row has REX.W.
 func selectsW(r *row) bool { return r.sel&0xFF == 0 }
 
-// usesLowByte: a register of one byte is shown, which a REX without bits makes
-// one of spl to dil.
+// usesLowByte reports whether the text shows a register of one byte that a REX without bits turns
+// into spl, bpl, sil or dil.
 func (g *gnuText) usesLowByte() bool {
 	for _, o := range g.t.operands {
 		if o.kind != 'b' || o.source == 'I' {

@@ -31,9 +31,9 @@ type Inst struct {
 	ModRM, SIB       byte
 	ModRMOff         uint8
 
-	// Displacement and immediate. A length of 0 means that there is none. Two
-	// immediates count as one of their common length. 3DNow!'s opcode, which
-	// stands where an immediate would, is not one.
+	// Displacement and immediate. A length of 0 means that there is none. Two immediates count as
+	// one of their common length. 3DNow!'s opcode, which has the place of an immediate, is not
+	// counted.
 	DispOff, DispLen uint8
 	ImmOff, ImmLen   uint8
 	Disp             int32
@@ -51,9 +51,9 @@ type Inst struct {
 	code [MaxInsnSize]byte
 }
 
-// Decode finds the instruction at the start of b as a processor in 64-bit mode
-// does. It looks at no more than 15 bytes and does not allocate. The tables of
-// opcodes/ decide: they have what Intel's and AMD's processors execute.
+// Decode finds the instruction at the start of b as a processor in 64-bit mode does. It reads no
+// more than 15 bytes and does not allocate. The tables of opcodes/ decide: they have the
+// instructions that Intel's and AMD's processors execute.
 //
 // The error is ErrTruncated, ErrTooLong, ErrUnknown, or ErrPrefix and
 // ErrOperands, which are kinds of ErrUnknown.
@@ -89,8 +89,8 @@ func (i *Inst) Target(at x86.Addr) (x86.Addr, bool) {
 // the first in the low bytes.
 func (i *Inst) Imm() int64 { return signedAt(i.code[i.ImmOff : i.ImmOff+i.ImmLen]) }
 
-// Extension is the instruction set extension that the instruction came with: APX_F for
-// one that REX2 or EVEX gives more registers.
+// Extension returns the instruction set extension that introduced the instruction: APX_F if REX2 or
+// EVEX gives it more registers.
 func (i *Inst) Extension() string {
 	if i.usesAPX() {
 		return "APX_F"
@@ -98,10 +98,10 @@ func (i *Inst) Extension() string {
 	return i.opcodeRow().ext
 }
 
-// Extensions are all the extensions that a processor needs for the instruction: first the
-// one that the opcode came with, then APX_F where REX2 or EVEX gives it more registers, what
-// an instruction has that EVEX is a new encoding of, and AVX512VL for vectors of 16 or 32
-// bytes where EVEX has 64, too.
+// Extensions returns all extensions that a processor needs for the instruction: first the extension
+// that introduced the opcode; then APX_F if REX2 or EVEX gives it more registers; the extension of
+// the instruction of which EVEX is a new encoding; and AVX512VL for vectors of 16 or 32 bytes if
+// EVEX also has 64.
 func (i *Inst) Extensions() []string {
 	r := i.opcodeRow()
 	list := append(make([]string, 0, 3), r.ext)

@@ -12,8 +12,8 @@ type promotion struct {
 	mnemonic string
 }
 
-// promotedFrom are the maps in which the instruction is found that a map of EVEX has a new
-// encoding of: the same map of VEX, or the legacy ones.
+// promotedFrom are the maps with the older encodings of the instructions in a map of EVEX: the same
+// map of VEX, or the legacy ones.
 var promotedFrom = map[Encoding][]Encoding{
 	EncEvex0F: {EncVex0F}, EncEvex0F38: {EncVex0F38}, EncEvex0F3A: {EncVex0F3A},
 	EncEvex4: {Enc0F38, Enc0F3A, Enc0F, EncPrimary}, EncEvex5: {EncVex5}, EncEvex7: {EncVex7},

@@ -281,7 +281,7 @@ func TestTextAtZero(t *testing.T) {
 	require.Equal(t, "jmp 0x0", Text(unhex(t, "eb fe"), 0))
 }
 
-// TestDecodePrefixIndependence: what follows an instruction changes nothing.
+// TestDecodePrefixIndependence: bytes after an instruction change nothing.
 func TestDecodePrefixIndependence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := rapid.SliceOfN(rapid.Byte(), 15, 15).Draw(t, "bytes")

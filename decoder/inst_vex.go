@@ -16,8 +16,8 @@ type vexFields struct {
 	length byte
 }
 
-// vexed decodes what begins with VEX, EVEX or XOP. SDM Vol. 2, 2.3.2 and
-// 2.7.3: 66, F3, F2, LOCK or REX before them are #UD.
+// vexed decodes an instruction that begins with VEX, EVEX or XOP. SDM Vol. 2, 2.3.2 and 2.7.3: 66,
+// F3, F2, LOCK or REX before them are #UD.
 func (d *procDecoder) vexed(at int) error {
 	if at > 0 || d.b[at] == 0x62 && apxBits(d.b) { // x86asm refuses every prefix there, and APX
 		d.overrides = false
@@ -44,8 +44,8 @@ func (d *procDecoder) vexed(at int) error {
 	return d.vexOpcode(e, d.b[at+n], at+n+1)
 }
 
-// read takes the prefix apart; false for a map that does not exist, or for
-// reserved bits with the wrong value.
+// read decodes the prefix; false for a map that does not exist, or for reserved bits with the wrong
+// value.
 func (v *vexFields) read(p []byte) (Encoding, bool) {
 	if len(p) == 2 {
 		v.regHigh = ^p[1] >> 4 & 8

@@ -9,10 +9,10 @@ import (
 	"kprobelab/x86"
 )
 
-// AppendJSON appends the instruction at the start of b, which stands at that address, as
-// a JSON object and a newline: what the processor's view has of it, then what the
-// kernel's view has. d says whose kernel's; nil is 6.1's. It returns the instruction's
-// length, 0 for none; the object then has an error.
+// AppendJSON appends the instruction at the start of b, which is at that address, as a JSON object
+// and a newline: the fields of the processor's view, then of the kernel's view. d selects the
+// kernel; nil is 6.1's. It returns the instruction's length, 0 for none; the object then has an
+// error.
 func AppendJSON(dst, b []byte, at x86.Addr, d *profile.Decoder) ([]byte, int) {
 	return Processor{}.AppendJSON(dst, b, at, d)
 }
@@ -35,7 +35,7 @@ func (p Processor) AppendJSON(dst, b []byte, at x86.Addr, d *profile.Decoder) ([
 		o.key("rip_relative")
 		o.b = strconv.AppendBool(o.b, i.RIPRelative)
 		o.key("text")
-		o.b = append(i.AppendText(append(o.b, '"'), at), '"') // no text has what JSON escapes
+		o.b = append(i.AppendText(append(o.b, '"'), at), '"') // no text has a character that JSON escapes
 	}
 	length := int64(0)
 	if kerr == nil {

@@ -30,7 +30,7 @@ const MaxLine = bounded.DecodeLine
 // ErrLine: a line is longer than MaxLine.
 var ErrLine = fmt.Errorf("a line has more than %d bytes", MaxLine)
 
-// batchBytes bounds what a processor decodes at a time.
+// batchBytes bounds the bytes that a processor decodes at a time.
 const batchBytes = 1 << 16
 
 // JSONLines reads the bytes of an instruction a line, and writes an object for each, in
@@ -92,7 +92,7 @@ type answers struct {
 	stop   atomic.Bool
 }
 
-// read makes batches of what is there, until the input ends.
+// read makes batches of the available input, until the input ends.
 func (a *answers) read(in *bufio.Reader) error {
 	for !a.stop.Load() {
 		b := <-a.free

@@ -64,11 +64,10 @@ type Kernel struct {
 // defaultDecoder is the decoder of 6.1.
 var defaultDecoder = profile.Decoder{EVEX: true, EmulatePrefix: true, Errors: true, AMX: true, PushIz: true}
 
-// DecodeKernel decodes the instruction at the start of b, of which it looks at
-// no more than 15 bytes, as the kernel's decoder does in 64-bit mode. d says
-// of which release; nil is 6.1's. The error is ErrTruncated or ErrBadVEX; a
-// decoder without errors (to 5.12) leaves fields zero instead, and Length is
-// what was consumed.
+// DecodeKernel decodes the instruction at the start of b as the kernel's decoder does in 64-bit
+// mode; it reads no more than 15 bytes. d selects the release; nil is 6.1's. The error is
+// ErrTruncated or ErrBadVEX; a decoder without errors (to 5.12) leaves fields zero instead, and
+// Length is the number of consumed bytes.
 //
 // It does not allocate.
 func DecodeKernel(b []byte, d *profile.Decoder) (Kernel, error) {
@@ -201,7 +200,7 @@ func (s *kernelDecoder) opcode() error {
 // pushImm is push of an immediate.
 const pushImm = 0x68
 
-// escape takes what follows 0F, and returns the map that it leads to.
+// escape reads the bytes after 0F, and returns the map that they select.
 func (s *kernelDecoder) escape() (int, error) {
 	op, err := s.next()
 	if err != nil {
@@ -284,8 +283,8 @@ func (s *kernelDecoder) modRM() error {
 	return nil
 }
 
-// groupAttr adds what the group's table has for ModRM.reg to the parent's
-// attributes. A group without any table adds nothing.
+// groupAttr adds the group's attributes for ModRM.reg to the parent's. A group without any table
+// adds nothing.
 func (t *opcodeTables) groupAttr(g, pfx int, reg byte, parent attr) attr {
 	a := t.groups[g][pfxNone][reg]
 	if a&attrVariant != 0 && pfx != pfxNone {

@@ -34,13 +34,13 @@ func (k *Kernel) Reg() byte { return k.ModRM >> 3 & 7 }
 // Mod is ModRM.mod.
 func (k *Kernel) Mod() byte { return k.ModRM >> 6 }
 
-// RM is the register number of ModRM.rm with REX.B, 0 to 15. The kernel reads
-// bit B from the first byte of a REX2 prefix too, where it is always set.
+// RM is the register number of ModRM.rm with REX.B, 0 to 15. The kernel also reads bit B from the
+// first byte of a REX2 prefix, where it is always set.
 func (k *Kernel) RM() int { return int(k.ModRM&7) | int(k.REX&1)<<3 }
 
-// IsRelativeJump reports whether the optimizer takes the instruction for a
-// relative jump: E0-E3, E9, EB, 70-7F, 0F 80-8F by opcode bytes alone, so
-// VEX opcodes of those values count too (docs/spec 4.3, "Quirk"). Calls do not.
+// IsRelativeJump reports whether the optimizer classifies the instruction as a relative jump:
+// E0-E3, E9, EB, 70-7F, 0F 80-8F by opcode bytes alone, so VEX opcodes of those values count too
+// (docs/spec 4.3, "Quirk"). Calls do not.
 func (k *Kernel) IsRelativeJump() bool {
 	switch op := k.Opcode[0]; {
 	case op >= 0xE0 && op <= 0xE3, op == 0xE9, op == 0xEB, op&0xF0 == 0x70:
@@ -51,9 +51,8 @@ func (k *Kernel) IsRelativeJump() bool {
 	return false
 }
 
-// IsIndirectJump reports whether the optimizer takes the instruction for an
-// indirect jump: FF with ModRM.reg 4 or 5, or EA (docs/spec 4.3), by the first
-// opcode byte alone.
+// IsIndirectJump reports whether the optimizer classifies the instruction as an indirect jump: FF
+// with ModRM.reg 4 or 5, or EA (docs/spec 4.3), by the first opcode byte alone.
 func (k *Kernel) IsIndirectJump() bool {
 	return k.Opcode[0] == 0xFF && k.Reg()&6 == 4 || k.Opcode[0] == 0xEA
 }

@@ -82,9 +82,8 @@ func (s *kernelDecoder) rex() error {
 	return nil
 }
 
-// vex takes a VEX, EVEX or XOP prefix. In 64-bit mode C4, C5 and 62 are nothing
-// else, whatever stands before them. The decoder of 6.18 looks for none of them
-// after a REX.
+// vex reads a VEX, EVEX or XOP prefix. In 64-bit mode C4, C5 and 62 have no other meaning, whatever
+// is before them. The decoder of 6.18 does not look for them after a REX.
 func (s *kernelDecoder) vex() error {
 	if s.k.REX == 0xD5 || s.d.XOP && s.k.REX != 0 {
 		return nil

@@ -22,7 +22,7 @@ func unhex(t testing.TB, s string) []byte {
 	return b
 }
 
-// padded is the bytes as they stand in memory, followed by nops.
+// padded returns the bytes, followed by nops.
 func padded(b []byte) []byte {
 	return append(append([]byte{}, b...), []byte(strings.Repeat("\x90", 15))...)
 }
@@ -207,8 +207,8 @@ func checkBounds(t require.TestingT, b []byte, d *profile.Decoder) {
 	}
 }
 
-// TestKernelPrefixIndependence: what follows an instruction changes nothing,
-// and every shorter prefix of it is cut off.
+// TestKernelPrefixIndependence: bytes after an instruction change nothing, and every shorter prefix
+// of it is truncated.
 func TestKernelPrefixIndependence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := rapid.SliceOfN(rapid.Byte(), 15, 15).Draw(t, "bytes")

@@ -74,9 +74,8 @@ type Row struct {
 	Number   int
 	Opcode   byte
 	Mnemonic string
-	// Memory, Register: it has such an operand in ModRM.rm; neither where it has no
-	// ModRM, and a memory operand alone is not counted of a row that only a Processor
-	// without MPX has.
+	// Memory, Register: it has such an operand in ModRM.rm. Both are false without a ModRM. A row
+	// that only a Processor without MPX has does not count with a memory operand alone.
 	Memory, Register bool
 	// Extension is the instruction set extension, by its name in a manual's index; Reference is the
 	// manual and the page that describe the row.

@@ -105,7 +105,7 @@ func (t *opcodeTable) unused(ids []uint16, sel int) bool {
 	return bothReps>>sel&1 != 0 && named&bothReps == 0
 }
 
-// leaf is the form of the rows that have the selector, or a table of them.
+// leaf returns the form of the rows with the selector, or a table of forms.
 func (t *opcodeTable) leaf(ids []uint16, sel int, same map[[256]uint16]uint16) uint16 {
 	var table [256]uint16
 	only := uint16(0)

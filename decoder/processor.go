@@ -12,7 +12,7 @@ type Processor struct {
 	NoMPX bool
 }
 
-// amd takes what a row has of AMD.
+// amd applies a row's differences on AMD's processors.
 func (d *procDecoder) amd(flags *formFlags) error {
 	switch f := *flags; {
 	case f&intelOnly != 0:

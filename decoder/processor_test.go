@@ -8,7 +8,7 @@ import (
 	"kprobelab/x86"
 )
 
-// What Intel's processors and AMD's read differently, and what MPX changes. "" is no
+// The bytes that Intel's processors and AMD's read differently, and that MPX changes. "" is no
 // instruction.
 func TestProcessors(t *testing.T) {
 	amd, noMPX := Processor{AMD: true}, Processor{NoMPX: true}

@@ -59,7 +59,7 @@ func TestReadingInWords(t *testing.T) {
 	}
 }
 
-// TestReadersRefuse: what is no instruction, or is cut off, has no length.
+// TestReadersRefuse: bytes that are no instruction, or truncated, have no length.
 func TestReadersRefuse(t *testing.T) {
 	for _, s := range []string{"", "48", "e8 00 00 00", "06", "0f 38", "66 66 66 66 66 66 66 66 66 66 66 66 66 66 66 90"} {
 		for _, r := range []Reader{X86asm{}, Tables{}} {
@@ -68,8 +68,8 @@ func TestReadersRefuse(t *testing.T) {
 	}
 }
 
-// TestKernelReadsOtherwise: by the opcode byte alone, a vector instruction may
-// be a jump to the kernel (docs/spec 4.3), and it takes ud2 and "xen" for a prefix.
+// TestKernelReadsOtherwise: by the opcode byte alone, a vector instruction may be a jump to the
+// kernel (docs/spec 4.3), and it reads ud2 and "xen" as a prefix.
 func TestKernelReadsOtherwise(t *testing.T) {
 	for s, want := range map[string]Reading{
 		"c5 f8 77":             {3, KindJump, readAt + 3},    // vzeroupper

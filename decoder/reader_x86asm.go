@@ -25,7 +25,7 @@ func (x X86asm) String() string {
 	return "x86asm"
 }
 
-// decodeX86asm is x86asm.Decode; a test replaces it by one that panics.
+// decodeX86asm is x86asm.Decode; a test replaces it by a function that panics.
 var decodeX86asm = x86asm.Decode
 
 // Read returns x86asm's reading, or the tables' where x86asm is known to be wrong. If x86asm

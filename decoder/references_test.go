@@ -8,7 +8,7 @@ import (
 )
 
 // TestEveryRowHasAReference: a volume of a manual, or a document with its number, and the
-// instruction's page; no document stands for an extension that no row has.
+// instruction's page; no document is listed for an extension without a row.
 func TestEveryRowHasAReference(t *testing.T) {
 	used, rows := map[string]bool{}, 0
 	for _, e := range Encodings() {

@@ -48,8 +48,8 @@ func TestEveryRowIsDecoded(t *testing.T) {
 	require.Greater(t, total, 40_000)
 }
 
-// TestTemplatesTakeTheRightField: where ModRM.reg is a part of the opcode it is no vector
-// or general register, and what is the opcode's does not depend on vvvv.
+// TestTemplatesTakeTheRightField: if ModRM.reg is a part of the opcode it is no vector or general
+// register, and the opcode's own meaning does not depend on vvvv.
 func TestTemplatesTakeTheRightField(t *testing.T) {
 	for _, e := range Encodings() {
 		for _, row := range opcodesOf(e).rows {
@@ -73,7 +73,7 @@ func TestTemplatesTakeTheRightField(t *testing.T) {
 	}
 }
 
-// TestNoLengthIsReserved: no row of EVEX takes L'L of 3 where it is no rounding.
+// TestNoLengthIsReserved: no row of EVEX accepts L'L of 3 except as rounding.
 func TestNoLengthIsReserved(t *testing.T) {
 	for e := EncEvex0F; e <= EncEvex7; e++ {
 		if e == EncEvex4 {
@@ -89,8 +89,8 @@ func TestNoLengthIsReserved(t *testing.T) {
 	}
 }
 
-// TestTextOfEveryRowAssembles: as, where it is here, takes the text of samples of each row
-// without prefixes of no effect. Extensions that came after binutils 2.40 need a newer one.
+// TestTextOfEveryRowAssembles: as, if installed, assembles the text of samples of each row without
+// prefixes of no effect. Extensions newer than binutils 2.40 need a newer one.
 func TestTextOfEveryRowAssembles(t *testing.T) {
 	as, err := exec.LookPath("as")
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 // instructions that its guard lets through. opcodes/README has the notation.
 type template struct {
 	guard byte // 0 for all; m, r, w, o, a, B, P
-	// pseudo is {vex} or {evex}, which tell the assembler what it would not choose, or data16
-	// where it has no name for the instruction.
+	// pseudo is {vex} or {evex}, which select an encoding that the assembler would not choose, or
+	// data16 if it has no name for the instruction.
 	pseudo   string
 	mnemonic string
 	// suffix is the kind of the letter after the mnemonic, 0 for none. memory: only
@@ -49,9 +49,9 @@ type operand struct {
 	source byte
 	kind   byte // of the register's class or the immediate, see template.go
 	star   bool
-	// scale is the kind of what a short EVEX displacement counts in and a
-	// broadcast fills, element the bytes of a broadcast element, index the kind
-	// of a vector index; 0 for none.
+	// scale is the kind of the unit of a short EVEX displacement, and of the memory of a broadcast;
+	// element is the size of a broadcast element in bytes, index the kind of a vector index; 0 for
+	// none.
 	scale, index byte
 	element      uint8
 	literal      string

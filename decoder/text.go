@@ -2,8 +2,8 @@ package decoder
 
 import "kprobelab/x86"
 
-// Text disassembles the instruction at the start of b, which stands at that
-// address: one line in GNU syntax, "(bad)" for what is no instruction.
+// Text disassembles the instruction at the start of b, which is at that address: one line in GNU
+// syntax, "(bad)" for bytes that are no instruction.
 func Text(b []byte, at x86.Addr) string {
 	i, err := Decode(b)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the x86asm column of opcodes/*.txt")
 
-// TestOverrides: every row says of the x86asm in go.mod what is so. Where a
-// release of x86asm learns an encoding, its row is no override any more.
+// TestOverrides: every row describes the x86asm in go.mod correctly. If a release of x86asm adds an
+// encoding, its row is no override any more.
 func TestOverrides(t *testing.T) {
 	for e := EncPrimary; e < numEncodings; e++ {
 		t.Run(e.String(), func(t *testing.T) {
@@ -109,8 +109,8 @@ func TestOverridesAreDescribed(t *testing.T) {
 	}
 }
 
-// TestX86asmAgrees: the other way round, x86asm is the arbiter of what the
-// rows without a fault say: length, class and target.
+// TestX86asmAgrees: in the other direction, x86asm checks the rows without a fault: length, class
+// and target.
 func TestX86asmAgrees(t *testing.T) {
 	compared := 0
 	for e := EncPrimary; e < numEncodings; e++ {

@@ -5,10 +5,10 @@ import (
 	"errors"
 )
 
-// BoostTable is a kernel's own answers about what may be boosted, in place of a
-// BoostRule: vendors' kernels have mixtures. The zero value is no table.
+// BoostTable is a kernel's own set of boostable opcodes, in place of a BoostRule: vendors' kernels
+// have mixtures. The zero value is no table.
 type BoostTable struct {
-	// Known is true where there is a table.
+	// Known is true if there is a table.
 	Known bool
 	// One has, for each opcode of one byte, the boostable values of ModRM.reg, a
 	// bit each; they are all alike where the instruction has no ModRM.
@@ -23,7 +23,7 @@ type BoostTable struct {
 // Has2 reports whether an opcode 0F xx is boostable.
 func (t *BoostTable) Has2(op byte) bool { return t.Two[op>>3]>>(op&7)&1 != 0 }
 
-// String is the table in hexadecimal, "" where there is none.
+// String returns the table in hexadecimal, "" if there is none.
 func (t BoostTable) String() string {
 	if !t.Known {
 		return ""
@@ -39,7 +39,7 @@ func flag(on bool) byte {
 	return 0
 }
 
-// ParseBoostTable reads what String writes.
+// ParseBoostTable parses a text of String.
 func ParseBoostTable(text string) (t BoostTable, err error) {
 	if text == "" {
 		return t, nil

@@ -54,7 +54,7 @@ func (s *Change) Backports() (began, ended []Version) {
 	return began, ended
 }
 
-// apply sets the field where it has the value in the release.
+// apply sets the field if it has the value in the release.
 func (s *Change) apply(c *Config, v Version) {
 	if !s.holds(v) {
 		return
@@ -90,8 +90,8 @@ func field(c *Config, name string) reflect.Value {
 	return v
 }
 
-// ForRelease is the profile of a release: what the table says of it, under the
-// name of the nearest named one. A configuration can decide otherwise.
+// ForRelease returns the profile of a release by the table of releases, under the name of the
+// nearest named profile. A configuration can decide otherwise.
 func ForRelease(v Version) *Config {
 	c := &Config{Name: v.Nearest()}
 	c.Describes = describe(c.Name)

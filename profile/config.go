@@ -100,11 +100,11 @@ type Decoder struct {
 	// Errors is true where a bad or truncated instruction is an error (5.13 and later, and 5.10.y);
 	// before, fields stay zero and the length is the number of consumed bytes.
 	Errors bool
-	// AMX is true where what came with 5.18 is known: AMX, AVX-VNNI, HRESET, and
-	// AVX-512 FP16 with its EVEX maps 5 and 6.
+	// AMX is true where the instructions of 5.18 are known: AMX, AVX-VNNI, HRESET, and AVX-512 FP16
+	// with its EVEX maps 5 and 6.
 	AMX bool
-	// PushIz: a push of an immediate with a 66 prefix has one of two bytes; before, one of
-	// four is read (6.10 and later, and stable releases of mid 2024).
+	// PushIz: a push of an immediate with a 66 prefix has an immediate of two bytes; before, four
+	// bytes are read (6.10 and later, and stable releases of mid 2024).
 	PushIz bool
 	// REX2 is true where D5 is a prefix (6.10 and later; adds EVEX map 4 too).
 	REX2 bool
@@ -150,8 +150,8 @@ type Resolve struct {
 	// SkipENDBR: with IBT, offset 0 and 4 both mean the entry and the probe
 	// is placed after the ENDBR (5.18 and later, CONFIG_X86_KERNEL_IBT).
 	SkipENDBR bool
-	// NoplPoison: what the kernel writes over an ENDBR that nothing needs is
-	// nopl -42(%rax) (6.18 and later); before, nopw (%rax).
+	// NoplPoison: the kernel writes nopl -42(%rax) over an ENDBR that nothing needs (6.18 and
+	// later); before, nopw (%rax).
 	NoplPoison bool
 	// EntryFlag: a probe at a function's entry carries
 	// KPROBE_FLAG_ON_FUNC_ENTRY (6.1 and later).
@@ -171,11 +171,11 @@ type Check struct {
 	// ModuleErrno gives ENOENT for a module that is going away (4.4 and
 	// later; before, EINVAL).
 	ModuleErrno bool
-	// ModuleGoingFirst refuses the text of a module that is going away before
-	// it looks at what is reserved there (6.14 and later).
+	// ModuleGoingFirst refuses the text of a module that is going away before the check of reserved
+	// text (6.14 and later).
 	ModuleGoingFirst bool
-	// ModuleAskedTwice asks for the module of an address twice; one that has gone in
-	// between is taken for the kernel's own text (to 6.8; docs/bugs.md, no. 19).
+	// ModuleAskedTwice looks up the module of an address twice; an address whose module has gone in
+	// between counts as the kernel's own text (to 6.8; docs/bugs.md, no. 19).
 	ModuleAskedTwice bool
 	// ProbesBeforeLabels: the probes that wait for a module are registered before its
 	// jump labels are known (no named profile; docs/bugs.md, no. 24).
@@ -240,7 +240,7 @@ type Check struct {
 type Slot struct {
 	// BoostRule picks the table of boostable opcodes.
 	BoostRule BoostRule
-	// BoostTable, where it is known, goes before BoostRule.
+	// BoostTable, where it is known, overrides BoostRule.
 	BoostTable BoostTable
 	// BoostDecidedAtBuild: a post_handler prevents boosting when the slot is
 	// built (5.10 and later); before, when the probe is hit.
@@ -304,8 +304,7 @@ type Step struct {
 	// NestedReenterBUG: a hit while REENTER is unrecoverable (4.4 and later).
 	NestedReenterBUG bool
 
-	// Quirks of the emulation (docs/spec 2.7, 14.5). Each false gives what the
-	// processor does.
+	// Quirks of the emulation (docs/spec 2.7, 14.5). False means the processor's behaviour.
 
 	// LoopTestsBeforeDecrement tests LOOP's counter before it is decremented.
 	LoopTestsBeforeDecrement bool
@@ -342,8 +341,8 @@ type Step struct {
 	// StatusKept: a step whose probe has no post handler leaves the status that it is
 	// under way (no named profile; docs/bugs.md, no. 13b).
 	StatusKept bool
-	// OneDebugStack: a #DB inside another's handler has the same stack, and takes the
-	// place of what that returns to (5.8 and later).
+	// OneDebugStack: a #DB inside another's handler has the same stack, and overwrites the frame of
+	// the outer one (5.8 and later).
 	OneDebugStack bool
 	// FarRetIsNear takes RETF for RET: 8 bytes, and no code segment.
 	FarRetIsNear bool
@@ -373,8 +372,8 @@ type Kret struct {
 	LateReregistration bool
 	// MaxDataSize is the largest DataSize, E2BIG above it; 0 means no limit.
 	MaxDataSize int
-	// BlacklistSwitchTo refuses a probe at the address of __switch_to; one that is
-	// placed after an ENDBR there is not refused.
+	// BlacklistSwitchTo refuses a probe at the address of __switch_to; a probe that is placed after
+	// an ENDBR there is not refused.
 	BlacklistSwitchTo bool
 	// DefaultMaxActive picks the formula for MaxActive <= 0.
 	DefaultMaxActive DefaultMaxActive
@@ -383,15 +382,15 @@ type Kret struct {
 	// Rethook pushes the trampoline's own address and leaves RetAddr of
 	// stacked instances alone (5.18 and later).
 	Rethook bool
-	// UnwinderKnows: a stack has the address that a return probe replaced, where it has the trampoline without
-	// (unwind_recover_ret_addr, 5.16 and later).
+	// UnwinderKnows: a stack shows the address that a return probe replaced; otherwise it shows the
+	// trampoline (unwind_recover_ret_addr, 5.16 and later).
 	UnwinderKnows bool
 	// FrameCheck is the treatment of a pending instance that waits on another stack slot than the
 	// one that is returned through.
 	FrameCheck FrameCheck
-	// LostReturn is the message where no pending call returns through the trampoline;
-	// %s stands for the probe of the oldest one. Empty: there is a BUG without a word.
-	// Rethook has its own.
+	// LostReturn is the message where no pending call returns through the trampoline; %s is
+	// replaced by the probe of the oldest one. Empty: there is a BUG without a message. Rethook has
+	// its own.
 	LostReturn string
 	// MissedInNMI misses every call that is probed in an NMI (4.4 to 5.9). With
 	// Step.Int3IsNMI, as in 5.8, that is every return probe whose entry is hit
@@ -410,8 +409,8 @@ type Kret struct {
 
 // Ftrace is the arming and disarming of probes on fentry sites.
 type Ftrace struct {
-	// PostCleared: when the last member with a post handler leaves, the probe counts as one
-	// of the tracer's other registration, where it is not (5.6 to 6.0; docs/bugs.md, no. 25).
+	// PostCleared: when the last member with a post handler leaves, the probe is counted in the
+	// tracer's other registration, where it is not (5.6 to 6.0; docs/bugs.md, no. 25).
 	PostCleared bool
 	// KilledFails: once the tracer was killed a probe cannot be disarmed, and stays in the
 	// table while its owner frees it (docs/bugs.md, no. 35).
@@ -490,8 +489,8 @@ type Optimize struct {
 	// ends at the nearest probe before it, whatever that is (to 7.1; stable
 	// releases of 2026 go on).
 	FirstProbeEndsSearch bool
-	// RecoversUnlistedOnly: what a jump hides is not known while the jump waits
-	// to be undone (to 6.2).
+	// RecoversUnlistedOnly: the bytes under a jump are not known while the jump waits to be undone
+	// (to 6.2).
 	RecoversUnlistedOnly bool
 	// RetriesHeldBack: after an aggregate is freed, the probe whose jump would
 	// run over it is queued again (7.0 and later).

@@ -23,7 +23,7 @@ type Record struct {
 	// releases), announcement (the mail that announces a release), commit (of mainline) or
 	// configuration, where no change of the kernel's decides.
 	Where string
-	// Release is the first one that has the change, Title the commit's.
+	// Release is the first release with the change, Title the commit's title.
 	Release Version
 	Title   string
 	// Commit is the first 12 digits of mainline's hash, where it is known.

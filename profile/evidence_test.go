@@ -21,7 +21,7 @@ func evidence(t *testing.T) (asked []Asked, records []Record) {
 	return asked, records
 }
 
-// TestAskedReleases: the table gives each release what that release was found to have.
+// TestAskedReleases: the table gives each release the values that were found in its image.
 func TestAskedReleases(t *testing.T) {
 	asked, _ := evidence(t)
 	n := 0

@@ -21,7 +21,7 @@ func (c *Config) Fields() []Field {
 	return list
 }
 
-// Field is one field's value as Fields lists it, "" where there is none of the name.
+// Field returns one field's value as Fields lists it, "" if there is no such field.
 func (c *Config) Field(name string) (value string) {
 	walk(reflect.ValueOf(c).Elem(), "", func(n string, v reflect.Value) {
 		if n == name {
@@ -56,8 +56,7 @@ func walk(v reflect.Value, path string, visit func(name string, v reflect.Value)
 	}
 }
 
-// text is a field's value: a name where it is one of several, and an address in
-// hexadecimal.
+// text returns a field's value: a name if its type has names, and an address in hexadecimal.
 func text(name string, v reflect.Value) string {
 	if names := names[v.Type()]; names != nil && int(v.Int()) < len(names) {
 		return names[v.Int()]

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFieldsGoRound: what Fields says of each profile, SetField takes, and makes
-// that profile of another.
+// TestFieldsGoRound: SetField accepts the values that Fields returns for each profile, and makes
+// that profile of another one.
 func TestFieldsGoRound(t *testing.T) {
 	for _, name := range All() {
 		want, _ := Named(name)

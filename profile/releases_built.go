@@ -1,6 +1,6 @@
 package profile
 
-// builtChanges are the rows of what a kernel is built with, and of how it takes BPF programs.
+// builtChanges are the rows of a kernel's build options, and of its treatment of BPF programs.
 var builtChanges = []Change{
 	{Field: "Built.Kprobes", Option: "CONFIG_KPROBES"},
 	{Field: "Built.StubEOPNOTSUPP", From: Version{5, 16, 0}, Note: "by record: commit 223a76b268c9; 6.1's header has it"},

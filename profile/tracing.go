@@ -13,9 +13,8 @@ type Tracing struct {
 	BootClock, TAIClock bool
 	// ErrorLog: there is error_log (5.2 and later).
 	ErrorLog bool
-	// ErrorCommandMax bounds what error_log keeps of a command, the prefix and
-	// the newlines included; the caret's column is then kept in 8 bits (to
-	// 5.17). 0 means no bound.
+	// ErrorCommandMax bounds the part of a command that error_log keeps, the prefix and the
+	// newlines included; the caret's column is then kept in 8 bits (to 5.17). 0 means no bound.
 	ErrorCommandMax int
 	// Misspelled: BAD_VAR says "$-valiable" (to 7.1, and not in stable releases of 2026).
 	Misspelled bool
@@ -61,7 +60,7 @@ type Tracing struct {
 	FilterFunctions bool
 	// FilterCPUSets: a filter compares with a list of CPUs, CPUS{0,2-3} (6.6 and later).
 	FilterCPUSets bool
-	// FilterStack: a filter takes stacktrace for a field, which no value equals (6.4 and later).
+	// FilterStack: a filter accepts stacktrace as a field, which equals no value (6.4 and later).
 	FilterStack bool
 
 	// Types is the set of argument types.
@@ -137,8 +136,8 @@ type Tracing struct {
 	// this_cpu_read() can be fetched, and a fetch nests 8 levels at most (7.3).
 	Typecasts bool
 
-	// EmptyUserFaults: a text of user memory that is empty counts as one that could not be
-	// read (strncpy_from_user_nofault, to 6.14).
+	// EmptyUserFaults: an empty text of user memory counts as unreadable
+	// (strncpy_from_user_nofault, to 6.14).
 	EmptyUserFaults bool
 
 	// BareArrays declares an array in format without its length (6.1 and later).

@@ -41,7 +41,7 @@ type traceArray struct {
 	functions, noFunctions functionFilter
 }
 
-// newTraceArray makes one: ENOMEM where there is no room for it.
+// newTraceArray makes a trace array: ENOMEM if there is no room for it.
 func newTraceArray(t *Tracing, name string) (*traceArray, error) {
 	a := &traceArray{t: t, name: name, ring: ring.New(t.m.NumCPU(), t.o.BufferSize), on: true, clock: clockLocal, tracer: tracerNop, functions: functionFilter{}, noFunctions: functionFilter{}}
 	if err := t.memory.take(ringMemory(a.ring) + fileMemory*len(t.events)); err != nil {
@@ -182,7 +182,7 @@ func (f *eventFile) Hold() error {
 	return nil
 }
 
-// Release ends a Hold; the last one stops what only triggers wanted.
+// Release ends a Hold; the last one stops the event if only triggers needed it.
 func (f *eventFile) Release() {
 	if f.holds--; f.holds > 0 {
 		return

@@ -9,7 +9,8 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// Names of tasks are remembered up to the bound. One that is known may change, and a record of one that is not has none.
+// Names of tasks are remembered up to the bound. A known task's name may change, and a record of an
+// unknown task has no name.
 func TestNamesOfManyTasks(t *testing.T) {
 	var c comms
 	c.init()

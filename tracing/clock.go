@@ -85,8 +85,8 @@ func (a *traceArray) statsText(cpu int) string {
 // signedChar: a char has a sign. From 6.2 on kernels are built with -funsigned-char.
 func (t *Tracing) signedChar() bool { return !t.c.BTFArgs }
 
-// headerPage and headerEvent are events/header_page and header_event: the
-// layout of what trace_pipe_raw reads.
+// headerPage and headerEvent are events/header_page and header_event: the layout of the data of
+// trace_pipe_raw.
 func (t *Tracing) headerPage() string {
 	sign := "0"
 	if t.signedChar() {

@@ -54,8 +54,8 @@ func cutLine(b []byte) (line string, size int, whole bool) {
 	return string(b), len(b), false
 }
 
-// command runs a line of kprobe_events, uprobe_events or dynamic_events. Only what is refused by a
-// definition is in error_log.
+// command runs a line of kprobe_events, uprobe_events or dynamic_events. Only a definition's
+// refusal appears in error_log.
 func (t *Tracing) command(line string, of family) error {
 	dynamic := of == allProbes
 	l := definition.ReadLine(line)
@@ -140,8 +140,8 @@ func (t *Tracing) parsePattern(words []string) (p pattern, err error) {
 	return p, nil
 }
 
-// match is trace_kprobe_match. A deletion compares "name=text", with cut no more
-// of it than the kernel's buffer holds.
+// match is trace_kprobe_match. A deletion compares "name=text"; with cut, no more of it than fits
+// into the kernel's buffer.
 func (p *pattern) match(d *definition.Definition, cut bool) bool {
 	if p.event != "" && p.event != d.Event || !p.anyGroup && p.group != d.Group {
 		return false
@@ -167,8 +167,8 @@ func (p *pattern) match(d *definition.Definition, cut bool) bool {
 // maxMatch is MAX_ARGSTR_LEN.
 const maxMatch = 63
 
-// deleteCommand removes every probe that the pattern means, up to the first
-// that cannot be removed. ENOENT where there is none.
+// deleteCommand removes every probe that the pattern means, up to the first that cannot be removed.
+// ENOENT if there is none.
 func (t *Tracing) deleteCommand(words []string, of family) error {
 	p, err := t.parsePattern(words)
 	if err != nil {

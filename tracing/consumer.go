@@ -9,8 +9,8 @@ import (
 
 type nonBlocking struct{}
 
-// NonBlocking makes a read with the context one of a file with O_NONBLOCK: where
-// it would wait, it fails with EAGAIN.
+// NonBlocking marks a context so that a read with it fails with EAGAIN where it would wait, as for
+// a file with O_NONBLOCK.
 func NonBlocking(ctx context.Context) context.Context {
 	return context.WithValue(ctx, nonBlocking{}, true)
 }

@@ -181,7 +181,7 @@ func (t *Tracing) remove(tp *probe) {
 	delete(t.ids, e.format.ID)
 }
 
-// without is a copy of the list without one of its elements.
+// without returns a copy of the list without one of its elements.
 func without[T comparable](list []T, x T) []T {
 	out := make([]T, 0, len(list))
 	for _, y := range list {

@@ -10,7 +10,7 @@ import (
 	"kprobelab/tracing"
 )
 
-// Define an event, call what it probes, read the trace.
+// Define an event, call the probed function, read the trace.
 func Example() {
 	img, err := kimage.FromBytes("guest kernel", kprobelab.GuestELF(), nil)
 	if err != nil {

@@ -30,8 +30,7 @@ func (s source) Comm() string { return s.comm }
 // Symbol is an address as %pS prints it.
 func (s source) Symbol(addr uint64) string { return s.symbol(addr, true) }
 
-// currentTask is the address of the task_struct that the CPU's variable has, 0
-// where there is none.
+// currentTask returns the address of the task_struct in the CPU's variable, 0 if there is none.
 func (t *Tracing) currentTask() uint64 {
 	if t.taskAt == 0 || !t.read(uint64(t.m.GSBase(t.m.CPU())+t.taskAt), t.word[:], false) {
 		return 0
@@ -48,8 +47,8 @@ func (s source) StackWord(regs *x86.PtRegs, n int) uint64 {
 	return binary.LittleEndian.Uint64(s.word[:])
 }
 
-// Read reads memory. With user set it reads user memory only; without, either: on
-// this processor a user address is never one of the kernel's.
+// Read reads memory. With user set it reads user memory only; without it, either: on this processor
+// a user address is never a kernel address.
 func (s source) Read(addr uint64, b []byte, user bool) bool { return s.read(addr, b, user) }
 
 func (t *Tracing) read(addr uint64, b []byte, user bool) bool {

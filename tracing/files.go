@@ -152,8 +152,8 @@ func (a *traceArray) writeOn(s string) error {
 	return err
 }
 
-// decimal reads what a simple file takes: a number and one newline, up to a NUL
-// (kstrtoul). ERANGE where the number does not fit.
+// decimal reads the text of a simple file: a number and one newline, up to a NUL (kstrtoul). ERANGE
+// if the number does not fit.
 func decimal(s string) (uint64, error) {
 	s, _, _ = strings.Cut(s, "\x00")
 	s = strings.TrimPrefix(strings.TrimSuffix(s, "\n"), "+")
@@ -167,9 +167,9 @@ func decimal(s string) (uint64, error) {
 	return v, nil
 }
 
-// word takes the first word of a write, which is all that a kernel reads of it
-// (trace_get_user). n counts the bytes taken: the blanks before the word, the
-// word, and the blank after it.
+// firstWord returns the first word of a write, which is all that a kernel reads of it
+// (trace_get_user). n counts the bytes used: the blanks before the word, the word, and the blank
+// after it.
 func firstWord(b []byte) (w string, n int) {
 	start := 0
 	for start < len(b) && blank(b[start]) {

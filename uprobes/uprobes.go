@@ -18,7 +18,7 @@ const (
 	// Stepped: a copy in the XOL area is executed, and the trap after it returns
 	// (default_xol_ops).
 	Stepped Way = iota
-	// Branch: the kernel does what a jump, a call or a nop would (branch_xol_ops).
+	// Branch: the kernel emulates a jump, a call or a nop (branch_xol_ops).
 	Branch
 	// Push: the kernel pushes the register (push_xol_ops).
 	Push
@@ -173,7 +173,7 @@ func (a *Analysis) step(k *decoder.Kernel) {
 // rex2 begins a REX2 prefix, of two bytes.
 const rex2 = 0xd5
 
-// ripRelative has the copy use a register for rip (riprel_analyze): one that the
+// ripRelative makes the copy use a register in place of rip (riprel_analyze): a register that the
 // instruction does not name.
 func (a *Analysis) ripRelative(k *decoder.Kernel) {
 	if !k.RIPRelative() {

@@ -20,9 +20,9 @@ type Place struct {
 	Addr   x86.Addr
 	// Offset in bytes.
 	Offset uint32
-	// Len is the number of bytes, 0 where it is not said.
+	// Len is the number of bytes, 0 if the text has none.
 	Len uint32
-	// Kinds are the accesses, as machine has them.
+	// Kinds are the accesses, with machine's values.
 	Kinds uint32
 }
 
@@ -47,7 +47,7 @@ func Access(kinds uint32) string {
 	return s
 }
 
-// access reads ACCESS; zero is for what is none.
+// access parses ACCESS; it returns 0 if the text is not a valid access.
 func access(text string) (kinds uint32) {
 	for _, l := range letters {
 		if strings.Count(text, l.letter) == 1 {

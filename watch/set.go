@@ -92,7 +92,7 @@ func (s *Set) Add(w *Watchpoint) error {
 	return nil
 }
 
-// Remove takes a watchpoint away; one that is not set is left alone.
+// Remove removes a watchpoint; it does nothing if the watchpoint is not set.
 func (s *Set) Remove(w *Watchpoint) error {
 	if !slices.Contains(s.list, w) {
 		return nil

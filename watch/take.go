@@ -21,7 +21,7 @@ func (w *Watchpoint) Attr() registers.Attr {
 	return a
 }
 
-// take takes the debug registers for a watchpoint, where they are counted.
+// take reserves the debug registers for a watchpoint, if they are counted.
 func (s *Set) take(w *Watchpoint) error {
 	if s.Registers == nil {
 		return nil

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// Suspect is the name under which our own answer differs from what at least three
-// decoders agree on.
+// Suspect is the name for our own answer if it differs from the answer of at least three decoders.
 const Suspect = "ours"
 
 // agreeAtLeast is the number of decoders that have to agree against ours.
@@ -15,8 +14,8 @@ const agreeAtLeast = 3
 // Pair counts how two decoders differ from each other.
 type Pair struct {
 	A, B string
-	// Asked is all. Lengths, Classes and Targets count different ones; Accepted
-	// counts what one of the two refuses.
+	// Asked counts all questions. Lengths, Classes and Targets count different answers; Accepted
+	// counts the questions that one of the two refuses.
 	Asked, Lengths, Classes, Targets, Accepted int
 	// Example is the first at which they differ, SayA and SayB their answers.
 	Example    []byte
@@ -48,7 +47,7 @@ func (c *Comparison) among(others []Decoder, b *questions) {
 			}
 		}
 	}
-	// The kernel's decoder has no vote: it finds lengths of what is no instruction.
+	// The kernel's decoder has no vote: it finds lengths of bytes that are no instruction.
 	voters := slices.DeleteFunc(indexes(len(others)), func(n int) bool {
 		_, kernel := others[n].(*Kernel)
 		return kernel
@@ -92,7 +91,7 @@ func (p *Pair) add(w []byte, a, b Answer) {
 		p.Classes++
 	case "target":
 		if !a.HasTarget {
-			return // one of the two does not say
+			return // one of the two has no target
 		}
 		p.Targets++
 	default:

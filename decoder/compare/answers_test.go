@@ -110,8 +110,8 @@ func (a Answer) protocol() string {
 // withText are the decoders that say mnemonic and operands.
 var withText = []string{"llvm", "iced", "zydis"}
 
-// answersCount is the number of questions recorded beside the ones by which a version is
-// known. Every other one is a form of a row.
+// answersCount is the number of recorded questions in addition to those that identify a version.
+// Every other one is a form of a row.
 const answersCount = 8000
 
 // recordedQuestions are the questions of the files.
@@ -196,8 +196,8 @@ func TestAnswersFindFaults(t *testing.T) {
 	}
 }
 
-// openIcedAMD is iced that reads as AMD's processors do, without MPX; nil where it is
-// not here.
+// openIcedAMD returns iced that reads as AMD's processors do, without MPX; nil if it is not
+// installed.
 func openIcedAMD(t *testing.T) Decoder {
 	t.Helper()
 	for _, dir := range Dirs() {

@@ -24,8 +24,8 @@ const (
 // opcode, one thing that differs.
 type Change struct {
 	Verdict Verdict
-	// Opcode and What are as in Difference: What differs between old and new, where
-	// "accepted" and "refused" are what the new one does.
+	// Opcode and What are as in Difference: What differs between old and new, where "accepted" and
+	// "refused" are the new one's answer.
 	Opcode, What string
 	Count        int
 	// Example is the first, at At where it came from a file.
@@ -34,7 +34,7 @@ type Change struct {
 	Ours, Old, New Answer
 }
 
-// Bytes are the example without what follows it.
+// Bytes returns the example without the bytes after it.
 func (c *Change) Bytes() []byte {
 	n := max(1, c.Ours.Length, c.Old.Length, c.New.Length)
 	return c.Example[:min(n, len(c.Example))]
@@ -82,7 +82,7 @@ func judge(ours, old, new Answer) Verdict {
 	return Other
 }
 
-// textFor is our text, where one of the two has one to compare with.
+// textFor returns our text, if one of the two has a text to compare with.
 func textFor(q []byte, ours, old, new Answer) string {
 	if old.Text+new.Text == "" || ours.Length == 0 {
 		return ""
@@ -90,8 +90,8 @@ func textFor(q []byte, ours, old, new Answer) string {
 	return decoder.Text(q, 0)
 }
 
-// faults ranks an answer beside ours: 0 for none, and more the sooner it is wrong. What
-// is not said counts less than what is wrong.
+// faults ranks an answer compared with ours: 0 for no fault, and more the earlier it is wrong. A
+// missing fact counts less than a wrong one.
 func faults(ours, theirs Answer) int {
 	switch whatDiffers(ours, theirs) {
 	case "accepted", "refused":
@@ -164,8 +164,8 @@ func (v *Versions) Changes() []*Change {
 	return list
 }
 
-// Shrink makes a change's example as short and plain as it can be. The verdict, the
-// opcode and what differs stay.
+// Shrink makes a change's example as short and plain as possible. The verdict, the opcode and the
+// kind of the difference stay.
 func (v *Versions) Shrink(c *Change) error {
 	var ours, old, new [1]Answer
 	var failed error

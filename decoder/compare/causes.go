@@ -353,8 +353,7 @@ func ret66(q []byte, ours, theirs Answer) bool {
 	return size16 && len(b) > 0 && (b[0] == 0xC2 || b[0] == 0xCA) && theirs.Length == ours.Length+2
 }
 
-// x86asmOverride: the row is one of x86asm's faults, and the difference is one that
-// the fault's kind explains.
+// x86asmOverride: the row is one of x86asm's faults, and the fault's kind explains the difference.
 func x86asmOverride(q []byte, ours, theirs Answer) bool {
 	i, err := decoder.Decode(q)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"kprobelab/decoder"
 )
 
-// TestCausesOfRealCodeMutated: what strings of real programs showed, with prefixes piled up
-// before them, cut off, or with a bit changed: an answer of the version, and its cause; and
-// answers beside it, which have none.
+// TestCausesOfRealCodeMutated: strings of real programs, with many prefixes before them, cut off,
+// or with a bit changed: an answer of the version, with its cause; and other answers, which have
+// none.
 func TestCausesOfRealCodeMutated(t *testing.T) {
 	jcc, jmp, none := decoder.ClassJcc, decoder.ClassJmp, decoder.ClassNone
 	for _, c := range []struct {

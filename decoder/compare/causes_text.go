@@ -155,7 +155,7 @@ func registerSize(q []byte, ours, theirs Answer) bool {
 // sameRegister: the names of one general register.
 func sameRegister(o, t string) bool { return widest(o) != "" && widest(o) == widest(t) }
 
-// widest is the name of 64 bits of a general register, "" for what is none.
+// widest returns the 64-bit name of a general register, "" for another operand.
 func widest(o string) string {
 	for n, name := range []string{"ax", "cx", "dx", "bx", "sp", "bp", "si", "di"} {
 		if o == name || o == "r"+name || o == "e"+name || n >= 4 && o == name+"l" || n < 4 && o == name[:1]+"l" {

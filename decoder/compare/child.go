@@ -47,7 +47,7 @@ func StartChild(name, program string, args ...string) (*Child, error) {
 	return c, nil
 }
 
-// lastLine keeps the beginning of what a child complains of.
+// lastLine keeps the beginning of a child's error output.
 type lastLine struct{ text []byte }
 
 func (l *lastLine) Write(b []byte) (int, error) {

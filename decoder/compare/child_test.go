@@ -201,7 +201,7 @@ func FuzzParseAnswer(f *testing.F) {
 	})
 }
 
-// Walk follows our lengths, and steps over what is none a byte at a time.
+// Walk follows our lengths, and steps by one byte over bytes that are no instruction.
 func TestWalk(t *testing.T) {
 	code := []byte{0x90, 0x06, 0xE9, 0, 0, 0, 0, 0xC3, 0xC3}
 	c := &Comparison{}

@@ -27,7 +27,7 @@ type Difference struct {
 	Theirs  Answer
 }
 
-// Bytes are the example without what follows it.
+// Bytes returns the example without the bytes after it.
 func (d *Difference) Bytes() []byte {
 	n := max(1, d.Ours.Length, d.Theirs.Length)
 	if d.Ours.Length == 0 && d.Theirs.Length == 0 {
@@ -38,8 +38,7 @@ func (d *Difference) Bytes() []byte {
 
 // Comparison collects differences between our decoder and others.
 type Comparison struct {
-	// Instructions counts the questions; ours takes Accepted of them for
-	// instructions.
+	// Instructions counts the questions; our decoder accepts Accepted of them as instructions.
 	Instructions, Accepted int
 	groups                 map[groupKey]*Difference
 	tallies                map[string]*Tally
@@ -47,11 +46,11 @@ type Comparison struct {
 	pairs                  map[[2]string]*Pair
 }
 
-// Tally counts what one decoder has said. It counts distinct questions, as Add does.
+// Tally counts one decoder's answers. It counts distinct questions, as Add does.
 type Tally struct {
-	// Asked is all, Same what it says as we do.
+	// Asked counts all questions, Same the answers equal to ours.
 	Asked, Same int
-	// Refused counts what it refuses and we accept, Accepted the opposite. Both
+	// Refused counts the questions that it refuses and we accept, Accepted the opposite. Both
 	// counts the questions that both refuse.
 	Refused, Accepted, Both int
 	// Known is the decoder's version, nil if it is unknown.

@@ -32,7 +32,7 @@ const (
 	seenPlain // without ModRM
 )
 
-// Add notes the instruction at the start of q; what is none is nothing.
+// Add records the instruction at the start of q; it ignores bytes that are no instruction.
 func (c *Coverage) Add(q []byte) {
 	i, err := decoder.Decode(q)
 	if err != nil {

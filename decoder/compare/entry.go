@@ -14,9 +14,9 @@ import (
 	"kprobelab/profile"
 )
 
-// Entry is an encoding with what both views say of it: a line of a corpus.
+// Entry is an encoding with the readings of both views: a line of a corpus.
 type Entry struct {
-	// Bytes are the instruction's own; of what is no instruction, up to 15 bytes.
+	// Bytes are the instruction's own; if there is no instruction, up to 15 bytes.
 	Bytes []byte
 	// Processor is the processor's view, Kernel the view of the kernel's decoder. A
 	// length of 0 means that the view has no instruction here.
@@ -39,9 +39,9 @@ func NewEntry(b []byte, d *profile.Decoder) Entry {
 // EntryColumns is the head of the lines that AppendTSV makes.
 const EntryColumns = "bytes\tvalid\tlength\tclass\ttarget\tkernel_length\tkernel_class\tkernel_target\n"
 
-// AppendTSV appends the entry as a line: bytes in hex; 1 for an instruction, 0 for none;
-// then length, class and target of each view. A target counts from the first byte; what
-// there is not is empty.
+// AppendTSV appends the entry as a line: bytes in hex; 1 for an instruction, 0 for none; then
+// length, class and target of each view. A target counts from the first byte; a missing value is
+// empty.
 func (e *Entry) AppendTSV(b []byte) []byte {
 	b = hex.AppendEncode(b, e.Bytes)
 	b = append(b, '\t', '0'+byte(min(1, e.Processor.Length)))
@@ -86,8 +86,8 @@ func (a *Answer) appendJSON(b []byte, prefix string) []byte {
 	return append(b, "null"...)
 }
 
-// Entries visits each distinct encoding of code once: instruction after instruction, and
-// a byte at a time over what is none. seen has what was visited.
+// Entries visits each distinct encoding of code once: instruction after instruction, and byte after
+// byte where there is none. seen has the visited encodings.
 func Entries(code []byte, d *profile.Decoder, seen map[string]bool, visit func(*Entry) error) error {
 	for at := 0; at < len(code); {
 		e := NewEntry(code[at:min(len(code), at+decoder.MaxInsnSize)], d)

@@ -1,7 +1,7 @@
 package compare
 
-// tail follows the opcode and ModRM of every enumerated string. Its bytes differ, so
-// that a field read at a wrong place shows in the length of what follows.
+// tail follows the opcode and ModRM of every enumerated string. Its bytes differ, so that a field
+// that is read at a wrong place changes the length.
 var tail = []byte{0xB1, 0xD2, 0xD3, 0xE4, 0xF5, 0x06, 0x17, 0x28, 0x39, 0x4A, 0x5B, 0x6C}
 
 // heads that enumerate puts in front of legacy opcodes: mandatory prefixes, alone and in
@@ -21,10 +21,10 @@ var operandForms = func() (list []byte) {
 	return list
 }()
 
-// Enumerate visits strings of MaxInsnSize bytes that stand for every opcode of every map:
-// legacy with prefixes and REX, REX2, VEX, EVEX and XOP with each map number, pp and W,
-// each with the forms of ModRM. The order never changes: recorded answers rely on it. The
-// slice is valid during the visit only.
+// Enumerate visits strings of MaxInsnSize bytes that cover every opcode of every map: legacy with
+// prefixes and REX, REX2, VEX, EVEX and XOP with each map number, pp and W, each with the forms of
+// ModRM. The order never changes: recorded answers rely on it. The slice is valid during the visit
+// only.
 func Enumerate(visit func(b []byte)) {
 	e := &enumerator{visit: visit}
 	for _, head := range legacyHeads {

@@ -32,7 +32,7 @@ func Example() {
 		fmt.Println(err)
 	}
 	for _, diff := range c.Differences() {
-		if diff.What != "refused" { // what it does not know yet
+		if diff.What != "refused" { // instructions that it does not know yet
 			diff.Example = c.Shrink(d, diff)
 			fmt.Printf("%s: %s: % x: %v, not %v\n", diff.Opcode, diff.What, diff.Bytes(), diff.Theirs, diff.Ours)
 		}
@@ -43,7 +43,7 @@ func Example() {
 	// true
 }
 
-// Two versions of a decoder: what is worse, what is better.
+// Two versions of a decoder: the worse changes and the better ones.
 func ExampleVersions() {
 	old := compare.FromFunc("old", mine)
 	repaired := compare.FromFunc("new", func(b []byte) compare.Answer {

@@ -68,8 +68,8 @@ func TestDegenerateDecoders(t *testing.T) {
 	require.ErrorIs(t, fuzzed([]Decoder{random}, 1, 5000, &Comparison{}, none), ErrUnsteady)
 }
 
-// TestOursIsTheSuspect: where three decoders agree against ours, that is said, whatever
-// each of them is.
+// TestOursIsTheSuspect: if three decoders agree against ours, the report says so, whatever each of
+// them answers.
 func TestOursIsTheSuspect(t *testing.T) {
 	wrong := func(b []byte) Answer {
 		var a [1]Answer

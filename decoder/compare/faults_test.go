@@ -72,8 +72,8 @@ func startFault(t *testing.T, program, fault string) Decoder {
 // askedOfFaults returns a number of questions that covers all forms.
 func askedOfFaults() int { return 2*len(allForms()) + 5000 }
 
-// TestInjectedFaults: each of twenty faults in x86asm's table is named as worse, by its
-// opcode and by what differs, with a short example; nothing else is.
+// TestInjectedFaults: each of twenty faults in x86asm's table is reported as worse, by its opcode
+// and kind of difference, with a short example; nothing else is.
 func TestInjectedFaults(t *testing.T) {
 	program := faultyX86asm(t)
 	for _, tt := range []struct {

@@ -13,10 +13,10 @@ import (
 // Names are the decoders that Open knows; make deps-test fetches them.
 var Names = []string{"zydis", "objdump", "llvm", "x86asm", "capstone", "iced"}
 
-// Open starts the decoder of that name; with text, one that also says mnemonic and
-// operands. kernel:RELEASE is the kernel's own decoder. A program that speaks the line
-// protocol is looked for as DIR/NAME in the folders of Dirs, and then as kprobelab-NAME
-// on the path, whatever its name. objdump is found on the path by its own name.
+// Open starts the decoder of that name; with text, a decoder that also returns mnemonic and
+// operands. kernel:RELEASE is the kernel's own decoder. A program with the line protocol is found
+// as DIR/NAME in the folders of Dirs, or else as kprobelab-NAME on the path. objdump is found on
+// the path by its own name.
 func Open(name string, text bool) (Decoder, error) {
 	if release, ok := strings.CutPrefix(name, "kernel:"); ok {
 		return NewKernel(release)

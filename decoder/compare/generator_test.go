@@ -117,7 +117,7 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
-// TestEveryStringIsAsked: all that Enumerate visits, in its order, the last ones too.
+// TestEveryStringIsAsked: all strings of Enumerate are questions, in its order, the last ones too.
 func TestEveryStringIsAsked(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: three and a half million strings")

@@ -96,8 +96,7 @@ var knownQuestions = sync.OnceValue(func() (list [][]byte) {
 // with some faults, or repairs, of its own is still that version.
 const strangersAt = 3
 
-// ErrUnsteady: a decoder answers the same question differently, so that nothing can be
-// said of it.
+// ErrUnsteady: a decoder answers the same question differently, so no comparison is possible.
 var ErrUnsteady = errors.New("its answers are of no use")
 
 // Recognize gives a decoder the fixed questions, and returns its version, nil if that is unknown.

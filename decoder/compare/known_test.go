@@ -100,7 +100,8 @@ func TestKnownVersionsAreApart(t *testing.T) {
 	}
 }
 
-// TestNoRowIsOurGap: what a version accepts and opcodes/ has no row for has no cause.
+// TestNoRowIsOurGap: an instruction that a version accepts and that has no row in opcodes/ has no
+// cause.
 func TestNoRowIsOurGap(t *testing.T) {
 	for _, k := range knownVersions() {
 		for row := range k.rows {

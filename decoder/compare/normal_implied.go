@@ -20,16 +20,16 @@ var maskInXMM0 = map[string]bool{"pblendvb": true, "blendvps": true, "blendvpd":
 // and without an operand st(1).
 var topImplied = map[string]bool{"fcom": true, "fcomp": true, "fucom": true, "fucomp": true, "fxch": true}
 
-// popsImplied are x87's that have st(0) and st(1) where none is written.
+// popsImplied are the x87 instructions with st(0) and st(1) as default operands.
 var popsImplied = map[string]bool{"faddp": true, "fmulp": true, "fsubp": true, "fsubrp": true, "fdivp": true, "fdivrp": true}
 
 // addressOnly are instructions that take an address and read nothing there, so that a
 // segment counts for nothing.
 var addressOnly = map[string]bool{"lea": true, "bndcl": true, "bndcu": true, "bndcn": true, "bndmk": true}
 
-// normalImplied leaves out what some write and others imply: a shift by one, fixed
-// registers, the accumulator and ports of string instructions, the segment of an address
-// that is not read.
+// normalImplied leaves out operands that some decoders write and others imply: a shift by one,
+// fixed registers, the accumulator and ports of string instructions, the segment of an address that
+// is not read.
 func normalImplied(name string, list []string) (string, []string) {
 	memory := func(o string) bool {
 		return strings.HasSuffix(o, "(rsi)") || strings.HasSuffix(o, "(rdi)") || strings.HasSuffix(o, "(esi)") || strings.HasSuffix(o, "(edi)")

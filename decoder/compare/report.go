@@ -33,9 +33,9 @@ func (o *ReportOptions) bold(s string) string {
 // shrinkAtMost bounds how many differences are shrunk; the others are shown as found.
 const shrinkAtMost = 50
 
-// Report writes what was found: counts of refusals both ways for each decoder, the
-// differences without a cause, the known causes, how the decoders differ from each
-// other. It returns how many kinds of differences have no cause.
+// Report writes the result: counts of refusals both ways for each decoder, the differences without
+// a cause, the known causes, and the differences between the decoders. It returns the number of
+// kinds of differences without a cause.
 func (c *Comparison) Report(w io.Writer, others []Decoder, o *ReportOptions) (unexplained int, err error) {
 	if o == nil {
 		o = &ReportOptions{}
@@ -124,8 +124,8 @@ func (p *Pair) String() string {
 		p.A, p.B, p.Lengths, p.Classes, p.Targets, p.Accepted, p.Example, p.SayA, p.SayB)
 }
 
-// Report writes the changes, worse ones first, each with a shrunk example. It returns
-// how many kinds are worse.
+// Report writes the changes, worse ones first, each with a shrunk example. It returns the number of
+// kinds that are worse.
 func (v *Versions) Report(w io.Writer, o *ReportOptions) (worse int, err error) {
 	if o == nil {
 		o = &ReportOptions{}
@@ -149,7 +149,7 @@ func (v *Versions) Report(w io.Writer, o *ReportOptions) (worse int, err error) 
 	return kinds[Worse], nil
 }
 
-// String names what did not come up, the first twenty of each.
+// String names the missing names and forms, the first twenty of each.
 func (m Missing) String() string {
 	return fmt.Sprintf("coverage: %d of %d names, %d of %d forms%s%s", m.Names-len(m.NoName), m.Names, m.Forms-len(m.NoForm), m.Forms,
 		listed("\nnames not made: ", m.NoName), listed("\nforms not made: ", m.NoForm))

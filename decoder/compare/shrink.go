@@ -6,9 +6,9 @@ import (
 	"kprobelab/decoder"
 )
 
-// Shrink makes a difference's example as short and plain as it can be, and returns
-// it. The same decoder still differs in the same way, with the same cause or none, at
-// the same opcode: the example stays one of its group.
+// Shrink makes a difference's example as short and plain as possible, and returns it. The same
+// decoder still differs in the same way, with the same cause or none, at the same opcode, so the
+// example stays in its group.
 func (c *Comparison) Shrink(o Decoder, d *Difference) []byte {
 	var ours, theirs [1]Answer
 	keeps := func(w []byte) bool {
@@ -33,10 +33,9 @@ func (c *Comparison) Shrink(o Decoder, d *Difference) []byte {
 	return w[:max(1, ours[0].Length, theirs[0].Length)]
 }
 
-// shrinkWindow makes a window with some property as short and as plain as it can
-// be with that property. It leaves bytes out, for which zeros come in at the
-// end, or replaces them by plainer ones, until nothing more goes. The window has
-// decoder.MaxInsnSize bytes.
+// shrinkWindow makes a window with some property as short and as plain as possible with that
+// property. It leaves bytes out, and adds zeros at the end, or replaces bytes by plainer ones,
+// until nothing more can be changed. The window has decoder.MaxInsnSize bytes.
 func shrinkWindow(window []byte, keeps func([]byte) bool) []byte {
 	best := slices.Clone(window)
 	for changed := true; changed; {

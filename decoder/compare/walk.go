@@ -59,7 +59,7 @@ type questions struct {
 	at           []uint64
 	ours, theirs []Answer
 	accepted     int
-	all          [][]Answer // by decoder, for what they say of each other
+	all          [][]Answer // by decoder, for the comparison with each other
 }
 
 func newBatch(n int) *questions {

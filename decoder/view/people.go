@@ -47,8 +47,8 @@ func fieldsIn(i *decoder.Inst) []field {
 	return list
 }
 
-// people shows an instruction to a person: its bytes by field, what it is, and
-// where the kernel's decoder sees something else.
+// people shows an instruction to a person: its bytes by field, its properties, and the differences
+// of the kernel's decoder.
 func (v *View) people(b []byte, i *decoder.Inst, err error, k *decoder.Kernel, kerr error) {
 	if err != nil {
 		fmt.Fprintf(v.w, "%v  % x  %s\n", v.At, b, v.Style.Red("(bad): "+err.Error()))

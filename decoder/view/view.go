@@ -1,5 +1,5 @@
-// Package view shows instructions to a person, each with its bytes by field and what the kernel's decoder makes of
-// them, or as objects of JSON.
+// Package view shows instructions to a person, each with its bytes by field and the reading of the
+// kernel's decoder, or as objects of JSON.
 //
 // It must not know where the bytes come from.
 package view
@@ -31,13 +31,13 @@ type View struct {
 	w *bufio.Writer
 }
 
-// New is a view that writes to w. Flush writes what is kept back.
+// New makes a view that writes to w. Flush writes its buffered output.
 func New(w io.Writer, v View) *View {
 	v.w = bufio.NewWriter(w)
 	return &v
 }
 
-// Flush writes what is kept back.
+// Flush writes the buffered output.
 func (v *View) Flush() error { return v.w.Flush() }
 
 // Lines shows one instruction a line of hex, each at the same address. A line that is no
@@ -50,7 +50,7 @@ func (v *View) Lines(r io.Reader) (bad decoder.Lines, err error) {
 	return v.linesForPeople(r)
 }
 
-// flusher hands on at once what it gets.
+// flusher writes every piece at once.
 type flusher struct{ w *bufio.Writer }
 
 func (f flusher) Write(b []byte) (int, error) {
@@ -106,8 +106,8 @@ func (v *View) All(b []byte) (bad int) {
 	return bad
 }
 
-// one prints the instruction at the start of b and returns its length, 1 and
-// false where there is none.
+// one prints the instruction at the start of b and returns its length; it returns 1 and false if
+// there is none.
 func (v *View) one(b []byte) (int, bool) {
 	b = b[:min(len(b), decoder.MaxInsnSize)]
 	var n int

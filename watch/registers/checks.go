@@ -8,7 +8,7 @@ import (
 	"kprobelab/errno"
 )
 
-// Rule names what refuses a breakpoint.
+// Rule names the rule that refuses a breakpoint.
 type Rule string
 
 // Rules of perf_event_open and of the breakpoint itself.
@@ -56,7 +56,7 @@ type asked struct {
 	ofPerf bool
 }
 
-// check is one that the kernel makes. Text is its sentence.
+// check is one of the kernel's checks. Text is its sentence.
 type check struct {
 	rule    Rule
 	errno   errno.Errno
@@ -117,7 +117,7 @@ var after = []check{
 	{CPUOffline, errno.ENODEV, "the CPU is offline", func(a *asked) bool { return a.Task == Any && !a.s.Kernel.online(a.CPU) }},
 }
 
-// kernels reports whether a byte of it is not a program's.
+// kernels reports whether the event covers a byte outside the program's memory.
 func (a *asked) kernels() bool {
 	n := a.Len
 	if a.Type == Execute {
@@ -141,7 +141,7 @@ func (a *asked) refusals(list []check) iter.Seq[*Refusal] {
 	}
 }
 
-// refused is the first of them.
+// refused returns the first refusal.
 func (a *asked) refused(list []check) error {
 	for r := range a.refusals(list) {
 		return r

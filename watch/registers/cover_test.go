@@ -25,7 +25,7 @@ func TestCover(t *testing.T) {
 	}
 }
 
-// The reasons begin with what the kernel answers, and each piece of a cover is accepted.
+// The reasons begin with the kernel's answer, and each piece of a cover is accepted.
 func TestRefusalsBeginWithTheAnswer(t *testing.T) {
 	for _, a := range []Attr{
 		{Type: Write, Addr: 0x1001, Len: 4},

@@ -104,7 +104,7 @@ func (s *Set) Poke(task int, offset, value uint64) error {
 
 var notInUser = &Refusal{NotInUser, errno.EIO, "struct user has no debug register at this offset"}
 
-// debugReg is the number of the register at an offset, -1 where there is none.
+// debugReg returns the number of the register at an offset, -1 if there is none.
 func debugReg(offset uint64) int {
 	n := (offset - DebugRegs) / 8
 	if offset%8 != 0 || offset < DebugRegs || n > 7 {
@@ -122,8 +122,8 @@ func (s *Set) of(task int) *Traced {
 	return t
 }
 
-// pokeAddr is for DR0 to DR3. The first write takes a register, though it is not enabled: as
-// one that watches the writes to one byte.
+// pokeAddr is for DR0 to DR3. The first write reserves a register, though it is not enabled: as a
+// register that watches the writes to one byte.
 func (s *Set) pokeAddr(task, n int, at x86.Addr) error {
 	t := s.of(task)
 	if e := t.slots[n]; e != nil {
@@ -175,7 +175,7 @@ func (s *Set) controlEach(task int, dr7 uint64) error {
 	return nil
 }
 
-// control is DR7 of what is enabled.
+// control returns the DR7 of the enabled registers.
 func (s *Set) control(task int) (dr7 uint64) {
 	for n, e := range s.of(task).slots {
 		if e == nil || e.Disabled {

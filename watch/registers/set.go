@@ -60,13 +60,13 @@ func (s *Set) add(a *asked) (*Event, error) {
 	return a.Event, nil
 }
 
-// Close gives the register up; one that is closed is left alone.
+// Close releases the register; it does nothing for a closed event.
 func (s *Set) Close(e *Event) {
 	s.events = slices.DeleteFunc(s.events, func(x *Event) bool { return x == e })
 }
 
-// Exit ends a task. What was opened for it keeps its register until it is closed; what its
-// debugger has set does not.
+// Exit ends a task. Events that were opened for it keep their registers until they are closed; its
+// debugger's registers are released.
 func (s *Set) Exit(task int) {
 	if t := s.traced[task]; t != nil {
 		for _, e := range t.slots {
