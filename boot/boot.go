@@ -39,6 +39,26 @@ type Options struct {
 	Limit time.Duration
 }
 
+// ParseMegabytes reads a size of memory, such as 128M or 1G.
+func ParseMegabytes(text string) (int, error) {
+	var n int
+	var unit string
+	if _, err := fmt.Sscanf(text, "%d%s", &n, &unit); err != nil || n > MaxMegabytes {
+		n, unit = 0, ""
+	}
+	switch strings.ToUpper(unit) {
+	case "G", "GB", "GIB":
+		n *= 1024
+	case "M", "MB", "MIB":
+	default:
+		n = 0
+	}
+	if n < MinMegabytes || n > MaxMegabytes {
+		return 0, fmt.Errorf("%q is not from %dM to %dG, such as 256M", text, MinMegabytes, MaxMegabytes/1024)
+	}
+	return n, nil
+}
+
 // Limits of a machine.
 const (
 	MaxCPUs      = bounded.BootCPUs

@@ -2,6 +2,8 @@ package boot
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -17,6 +19,18 @@ type File struct{ entry qemu.Entry }
 // Regular makes a file of the guest.
 func Regular(name string, perm fs.FileMode, data []byte) File {
 	return File{qemu.Entry{Name: name, Mode: qemu.ModeFile | uint32(perm.Perm()), Data: data}}
+}
+
+// ErrFiles is a text that does not say which files of the host a guest gets.
+var ErrFiles = errors.New("not HOST:GUEST with an absolute path of the guest")
+
+// ParseFiles reads HOST:GUEST, and returns the files as Files does.
+func ParseFiles(text string) ([]File, error) {
+	host, guest, ok := strings.Cut(text, ":")
+	if !ok || host == "" || !strings.HasPrefix(guest, "/") {
+		return nil, fmt.Errorf("%q is %w", text, ErrFiles)
+	}
+	return Files(host, guest)
 }
 
 // Files returns a file or a folder of the host, with everything in it, for a path of the

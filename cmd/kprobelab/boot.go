@@ -231,24 +231,13 @@ func (b *booting) usage() error {
 	return nil
 }
 
-// megabytes reads a size of memory.
+// megabytes is the value of --memory.
 func megabytes(s string) (int, error) {
-	var n int
-	var unit string
-	if _, err := fmt.Sscanf(s, "%d%s", &n, &unit); err != nil || n > boot.MaxMegabytes {
-		n, unit = 0, ""
+	n, err := boot.ParseMegabytes(s)
+	if err != nil {
+		err = usagef("--memory: %w", err)
 	}
-	switch strings.ToUpper(unit) {
-	case "G", "GB", "GIB":
-		n *= 1024
-	case "M", "MB", "MIB":
-	default:
-		n = 0
-	}
-	if n < boot.MinMegabytes || n > boot.MaxMegabytes {
-		return 0, usagef("--memory: %q is not from %dM to %dG, such as 256M", s, boot.MinMegabytes, boot.MaxMegabytes/1024)
-	}
-	return n, nil
+	return n, err
 }
 
 // inputs reads the files that the flags name.
@@ -263,11 +252,10 @@ func (b *booting) inputs() error {
 		}
 	}
 	for _, pair := range c.StringSlice("file") {
-		host, guest, ok := strings.Cut(pair, ":")
-		if !ok || host == "" || !strings.HasPrefix(guest, "/") {
-			return usagef("--file: %q is not HOST:GUEST with an absolute path of the guest", pair)
+		list, err := boot.ParseFiles(pair)
+		if errors.Is(err, boot.ErrFiles) {
+			return usagef("--file: %w", err)
 		}
-		list, err := boot.Files(host, guest)
 		if err != nil {
 			return &failure{exitImage, err}
 		}

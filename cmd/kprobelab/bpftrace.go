@@ -10,7 +10,6 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"kprobelab/internal/bounded"
 	"kprobelab/run"
 	"kprobelab/script"
 )
@@ -80,18 +79,10 @@ func (r *bpftraceRun) run(t *term, c *cli.Command) (ferr error) {
 	case len(args) == 0:
 		return usagef("bpftrace takes a script: a file, - for standard input, or -e SCRIPT; try %s --help", c.FullName())
 	default:
-		var b []byte
 		var err error
-		if args[0] == "-" {
-			b, err = bounded.ReadAll(os.Stdin, bounded.Script)
-		} else {
-			name = args[0]
-			b, err = bounded.ReadFile(name, bounded.Script)
+		if name, text, args, err = readScript(args); err != nil {
+			return err
 		}
-		if err != nil {
-			return &failure{exitImage, err}
-		}
-		text, args = string(b), args[1:]
 	}
 	kernel, err := kernelOf(c, "release")
 	if err != nil {

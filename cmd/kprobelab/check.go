@@ -104,21 +104,7 @@ func check(t *term, c *cli.Command) error {
 	if err := write(t.out); err != nil {
 		return err
 	}
-	var bad []string
-	switch r.Refused {
-	case 0:
-	case 1:
-		bad = append(bad, "1 probe does not attach")
-	default:
-		bad = append(bad, fmt.Sprintf("%d probes do not attach", r.Refused))
-	}
-	switch r.Hazardous {
-	case 0:
-	case 1:
-		bad = append(bad, "1 probe does harm (--allow HAZARD lets it pass)")
-	default:
-		bad = append(bad, fmt.Sprintf("%d probes do harm (--allow HAZARD lets them pass)", r.Hazardous))
-	}
+	bad := r.Bad()
 	switch {
 	case unread != nil:
 		return &failure{exitImage, errors.New(strings.Join(append(bad, unread.Error()), "; "))}

@@ -207,7 +207,7 @@ func (r *completion) releases(prefix string) {
 	list, _ := s.Kept()
 	for _, k := range list {
 		if strings.HasPrefix(k.Release, prefix) {
-			r.offer(k.Release, has(k))
+			r.offer(k.Release, k.Has())
 		}
 	}
 }

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/urfave/cli/v3"
 
@@ -232,19 +230,15 @@ func hexSubject(t *term, c *cli.Command) (*subject, string, error) {
 	if err := atMost(c, 1); err != nil {
 		return nil, "", err
 	}
-	text := strings.NewReplacer(" ", "", ",", "", "\\x", "", "0x", "", "\t", "", "\n", "").Replace(c.String("hex"))
-	code, err := hex.DecodeString(text)
-	if err != nil || len(code) == 0 {
-		return nil, "", usagef("--hex: %q is not a sequence of bytes in hexadecimal", c.String("hex"))
+	code, err := report.ParseBytes(c.String("hex"))
+	if err != nil {
+		return nil, "", usagef("--hex: %w", err)
 	}
 	p, err := exampleProfile(c)
 	if err != nil {
 		return nil, "", err
 	}
-	point, err := inFunction(report.ExampleName, c.Args().First())
-	if err != nil {
-		return nil, "", err
-	}
+	point := report.InFunction(report.ExampleName, c.Args().First())
 	r, err := t.reader(c)
 	if err != nil {
 		return nil, "", err
@@ -264,20 +258,6 @@ func hexSubject(t *term, c *cli.Command) (*subject, string, error) {
 // exampleProfile is the profile of code that belongs to no kernel.
 func exampleProfile(c *cli.Command) (*profile.Config, error) {
 	return profileOf(c, profile.Default)
-}
-
-// inFunction is a point of an example: SYM[+OFF], or an offset alone, which is
-// one in the example's only function.
-func inFunction(name, arg string) (string, error) {
-	switch {
-	case arg == "":
-		return name, nil
-	case strings.HasPrefix(arg, "+"):
-		return name + arg, nil
-	case arg[0] >= '0' && arg[0] <= '9':
-		return name + "+" + arg, nil
-	}
-	return arg, nil
 }
 
 // runningSubject is the running kernel, from /boot.

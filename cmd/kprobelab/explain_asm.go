@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/assemble"
+	"kprobelab/internal/report"
 	"kprobelab/kimage"
 )
 
@@ -41,6 +42,5 @@ func asmSubject(t *term, c *cli.Command) (*subject, string, error) {
 	if err != nil || len(functions) == 0 {
 		return nil, "", &failure{exitImage, fmt.Errorf("--asm %s: there is no label in its text", c.String("asm"))}
 	}
-	point, err := inFunction(functions[0].Name, c.Args().First())
-	return s, point, err
+	return s, report.InFunction(functions[0].Name, c.Args().First()), nil
 }

@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -139,44 +136,18 @@ func exploreAll(ctx context.Context, t *term, c *cli.Command, kernel *profile.Co
 
 // scenario is the one that the command line names, or the bug's.
 func scenario(c *cli.Command) (*explore.Program, error) {
-	name := c.Args().First()
-	if bugs := c.StringSlice("bug"); name == "" && len(bugs) == 1 {
-		b, err := explore.Find(bugs[0])
-		if err != nil {
-			return nil, err
-		}
-		name = b.Scenario
-	}
-	if name == "" {
+	name, bugs := c.Args().First(), c.StringSlice("bug")
+	if name == "" && len(bugs) != 1 {
 		return nil, usagef("explore takes a scenario, --bug NUMBER, or --replay FILE; try %s --help", c.FullName())
 	}
-	if slices.Contains(explore.Library(), name) {
-		return explore.FromLibrary(name)
-	}
-	text, err := bounded.ReadFile(name, explore.MaxFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &failure{exitImage, fmt.Errorf("%s is no scenario of the library (--list has them), and no file", name)}
+	p, err := explore.Open(name, bugs)
+	if errors.Is(err, explore.ErrNone) {
+		err = fmt.Errorf("%s is no scenario of the library (--list has them), and no file", name)
 	}
 	if err != nil {
 		return nil, &failure{exitImage, err}
 	}
-	p, err := explore.Compile(string(text))
-	if err != nil {
-		return nil, &failure{exitImage, fmt.Errorf("%s: %w", name, err)}
-	}
 	return p, nil
-}
-
-// explored is the result as JSON.
-type explored struct {
-	Scenario string          `json:"scenario"`
-	Profile  string          `json:"profile"`
-	Bugs     []string        `json:"bugs,omitempty"`
-	Bound    int             `json:"bound"`
-	Verdict  explore.Verdict `json:"verdict"`
-	Reason   string          `json:"reason,omitempty"`
-	Counts   explore.Counts  `json:"counts"`
-	Schedule []string        `json:"schedule,omitempty"`
 }
 
 func showExplored(t *term, c *cli.Command, p *explore.Program, kernel *profile.Config, res *explore.Result) error {
@@ -187,45 +158,19 @@ func showExplored(t *term, c *cli.Command, p *explore.Program, kernel *profile.C
 	if err := pictured(c, res.Failing); err != nil {
 		return err
 	}
+	r := p.Report(kernel, bugs, c.Int("bound"), res)
+	r.Walks, r.Seed = c.Int("walks"), c.Uint64("seed")
+	write := r.WriteText
 	if c.Bool("json") {
-		o := explored{p.Scenario().Name, kernel.Name, bugs, c.Int("bound"), res.Verdict, res.Reason, res.Counts, nil}
-		if res.Failing != nil {
-			for _, l := range res.Failing.Lines {
-				o.Schedule = append(o.Schedule, l.Decision)
-			}
-		}
-		enc := json.NewEncoder(t.out)
-		if err := enc.Encode(o); err != nil {
-			return err
-		}
-	} else {
-		showExploredText(t, c, p, kernel, res)
+		write = r.WriteJSON
+	}
+	if err := write(t.out); err != nil {
+		return err
 	}
 	if res.Verdict != explore.OK {
 		return errBadEnd
 	}
 	return nil
-}
-
-func showExploredText(t *term, c *cli.Command, p *explore.Program, kernel *profile.Config, res *explore.Result) {
-	within := fmt.Sprintf("up to %d switches", c.Int("bound"))
-	switch {
-	case c.Int("walks") > 0:
-		within = fmt.Sprintf("%d walks from seed %d", c.Int("walks"), c.Uint64("seed"))
-	case c.Int("bound") < 0:
-		within = "any number of switches"
-	}
-	n := res.Counts
-	fmt.Fprintf(t.out, "%s: profile %s, %s\n", p.Scenario().Name, kernel.Name, within)
-	fmt.Fprintf(t.out, "%d runs, %d places with a choice, %d states, %d ends\n", n.Runs, n.Choices, n.States, n.Ends)
-	if res.Verdict == explore.OK {
-		fmt.Fprintln(t.out, "ok")
-		return
-	}
-	fmt.Fprintf(t.out, "%s: %s\n", res.Verdict, res.Reason)
-	if res.Failing != nil {
-		fmt.Fprintf(t.out, "\n%s", res.Failing)
-	}
 }
 
 func replay(t *term, c *cli.Command, file string) error {

@@ -2,7 +2,7 @@ package main
 
 import (
 	"bufio"
-	"slices"
+	"errors"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -31,10 +31,6 @@ func pictured(c *cli.Command, s *explore.Schedule) error {
 	return nil
 }
 
-// stepTime is how long a step is in a trace, in nanoseconds: a schedule has an
-// order, and no times.
-const stepTime = 1000
-
 // drawnLanes writes the schedule as a trace for Perfetto, with a track for each lane; as
 // JSON lines to a file of that kind.
 func drawnLanes(name string, s *explore.Schedule) error {
@@ -42,33 +38,12 @@ func drawnLanes(name string, s *explore.Schedule) error {
 	if err != nil {
 		return err
 	}
+	steps := make([]perfetto.LaneStep, len(s.Lines))
+	for i, l := range s.Lines {
+		steps[i] = perfetto.LaneStep{Lane: l.Lane, Name: l.What, Number: l.Step, Args: []perfetto.Arg{
+			{Name: "step", Value: int64(l.Step)}, {Name: "decision", Value: l.Decision},
+		}}
+	}
 	to := bufio.NewWriter(f)
-	w := perfetto.NewWriter(to, s.Scenario)
-	write := w.Write
-	if strings.HasSuffix(name, ".jsonl") {
-		write = func(e *perfetto.Event) error { return perfetto.WriteJSON(to, e) }
-	}
-	var lanes []string
-	for _, l := range s.Lines {
-		n := slices.Index(lanes, l.Lane)
-		if n < 0 {
-			n = len(lanes)
-			lanes = append(lanes, l.Lane)
-		}
-		e := perfetto.Event{
-			Time: uint64(l.Step) * stepTime, Kind: perfetto.Begin, PID: n + 1, Comm: l.Lane, Category: "explore", Name: l.What,
-			Args: []perfetto.Arg{{Name: "step", Value: int64(l.Step)}, {Name: "decision", Value: l.Decision}},
-		}
-		if err == nil {
-			err = write(&e)
-		}
-		e.Time, e.Kind, e.Args = e.Time+stepTime-1, perfetto.End, nil
-		if err == nil {
-			err = write(&e)
-		}
-	}
-	if flushed := to.Flush(); err == nil {
-		err = flushed
-	}
-	return f.done(err)
+	return f.done(errors.Join(perfetto.WriteLanes(to, s.Scenario, "explore", strings.HasSuffix(name, ".jsonl"), steps), to.Flush()))
 }

@@ -113,75 +113,31 @@ func (t *term) store(c *cli.Command) (*kernels.Store, error) {
 	})
 }
 
-// kernelLine is the line of a kernel in list.
-type kernelLine struct {
-	*kernels.Kernel
-	Available bool `json:"available"`
-}
-
 func kernelsList(ctx context.Context, t *term, c *cli.Command, s *kernels.Store) error {
-	kept, err := s.Kept()
+	list, err := s.List(ctx, c.Bool("available"))
 	if err != nil {
 		return err
-	}
-	var lines []kernelLine
-	there := map[string]bool{}
-	for _, k := range kept {
-		lines = append(lines, kernelLine{k, false})
-		there[k.Release] = true
-	}
-	if c.Bool("available") {
-		list, err := s.Available(ctx)
-		if err != nil {
-			return err
-		}
-		for i := range lines {
-			for _, release := range list {
-				lines[i].Available = lines[i].Available || release == lines[i].Release
-			}
-		}
-		for _, release := range list {
-			if !there[release] {
-				lines = append(lines, kernelLine{&kernels.Kernel{Release: release}, true})
-			}
-		}
 	}
 	t.progressDone()
 	if c.Bool("json") {
 		e := json.NewEncoder(t.out)
-		for _, l := range lines {
+		for _, l := range list {
 			if err := e.Encode(l); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	if len(lines) == 0 {
+	if len(list) == 0 {
 		t.sayf("no kernel is there; kprobelab kernels list --available says which can be fetched")
 	}
 	w := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
-	for _, l := range lines {
-		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\n", printable.Name(l.Release), printable.Name(l.Version), has(l.Kernel)); err != nil {
+	for _, l := range list {
+		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\n", printable.Name(l.Release), printable.Name(l.Version), l.Has()); err != nil {
 			return err
 		}
 	}
 	return w.Flush()
-}
-
-// has says in words what there is of a kernel.
-func has(k *kernels.Kernel) string {
-	var list []string
-	for _, of := range []struct{ path, name string }{
-		{k.Image, "image"}, {k.Configuration, "config"}, {k.Dump, "dump"}, {k.Debuginfo, "symbols"}, {k.Modules, "modules"},
-	} {
-		if of.path != "" {
-			list = append(list, of.name)
-		}
-	}
-	if list == nil {
-		return "can be fetched"
-	}
-	return strings.Join(list, ", ")
 }
 
 // sayf tells what happens, beside the output.
@@ -274,7 +230,7 @@ func kernelsAdd(ctx context.Context, t *term, c *cli.Command, s *kernels.Store) 
 		return err
 	}
 	t.progressDone()
-	_, err = fmt.Fprintf(t.out, "%s: %s\n", printable.Name(k.Image), has(k))
+	_, err = fmt.Fprintf(t.out, "%s: %s\n", printable.Name(k.Image), k.Has())
 	return err
 }
 

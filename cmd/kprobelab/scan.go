@@ -219,15 +219,7 @@ func (t *term) showBare(f report.ScanFormat, b *report.BareTotals) error {
 	return nil
 }
 
-// heading says whose rules answer and on which text: some answers depend on
-// the processor that boot made it for.
+// heading says whose rules answer and on which text.
 func heading(c *cli.Command, img *kimage.Image) string {
-	head := fmt.Sprintf("%s: profile %s (%s)", img.Name(), img.Profile().Name, img.Standing())
-	if cpu := img.Fact("CPU"); cpu.Value != "" {
-		head += ", CPU " + cpu.Value + " (" + cpu.Evidence + ")"
-	}
-	if live := c.String("live-text"); live != "" {
-		head += ", text of " + live
-	}
-	return head
+	return report.Heading(img, c.String("live-text"))
 }

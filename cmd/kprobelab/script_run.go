@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/kimage"
 	"kprobelab/run"
 	"kprobelab/script"
@@ -22,6 +23,21 @@ type scriptRun struct {
 // options reads the options that every language has.
 func (r *scriptRun) options(c *cli.Command, name string, args []string) script.Options {
 	return script.Options{Name: name, Args: args, Debuginfo: c.String(debuginfoFlagName), Modules: c.StringSlice("module"), Command: r.plan.Command}
+}
+
+// readScript reads the script that the first argument names, - for standard input; its name is "" then.
+func readScript(args []string) (name, text string, rest []string, err error) {
+	var b []byte
+	if name = args[0]; name == "-" {
+		name = ""
+		b, err = bounded.ReadAll(os.Stdin, bounded.Script)
+	} else {
+		b, err = bounded.ReadFile(name, bounded.Script)
+	}
+	if err != nil {
+		err = &failure{exitImage, err}
+	}
+	return name, string(b), args[1:], err
 }
 
 // unread is the error of a script that cannot be read: what its tool says is printed.

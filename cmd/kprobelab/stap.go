@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"kprobelab/internal/bounded"
 	"kprobelab/run"
 	"kprobelab/script"
 )
@@ -71,18 +69,10 @@ func (r *stapRun) run(t *term, c *cli.Command) (ferr error) {
 	case len(args) == 0:
 		return usagef("stap takes a script: a file, - for standard input, or -e SCRIPT; try %s --help", c.FullName())
 	default:
-		var b []byte
 		var err error
-		if name = args[0]; name == "-" {
-			name = ""
-			b, err = bounded.ReadAll(os.Stdin, bounded.Script)
-		} else {
-			b, err = bounded.ReadFile(name, bounded.Script)
+		if name, text, args, err = readScript(args); err != nil {
+			return err
 		}
-		if err != nil {
-			return &failure{exitImage, err}
-		}
-		text, args = string(b), args[1:]
 	}
 	pass := c.Int("pass")
 	if pass != 1 && pass != 2 && pass != 5 {

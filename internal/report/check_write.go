@@ -49,6 +49,25 @@ func (c *Check) WriteText(w io.Writer) error {
 	return err
 }
 
+// Bad says how many probes do not attach, and how many do harm; nothing of what is well.
+func (c *Check) Bad() (list []string) {
+	switch c.Refused {
+	case 0:
+	case 1:
+		list = append(list, "1 probe does not attach")
+	default:
+		list = append(list, fmt.Sprintf("%d probes do not attach", c.Refused))
+	}
+	switch c.Hazardous {
+	case 0:
+	case 1:
+		list = append(list, "1 probe does harm (--allow HAZARD lets it pass)")
+	default:
+		list = append(list, fmt.Sprintf("%d probes do harm (--allow HAZARD lets them pass)", c.Hazardous))
+	}
+	return list
+}
+
 // total says how many of the probes that were asked about attach.
 func (c *Check) total() string {
 	asked := c.cells() - c.NotAsked

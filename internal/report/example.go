@@ -1,6 +1,10 @@
 package report
 
 import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
 	"sync"
 
 	"kprobelab/decoder"
@@ -28,6 +32,31 @@ func NewExampleOn(on kimage.Processor, code []byte, c *profile.Config) *Scan {
 		Image: ExampleName, View: v, Profile: c, Symbols: []kimage.Symbol{v.symbol()},
 		SlotAddr: x86.Addr(c.ModuleBase),
 	}
+}
+
+// ErrBytes is a text that is no sequence of bytes.
+var ErrBytes = errors.New("not a sequence of bytes in hexadecimal")
+
+// ParseBytes reads bytes in hexadecimal, as people write them: with blanks, commas, 0x or \\x between them.
+func ParseBytes(text string) ([]byte, error) {
+	b, err := hex.DecodeString(strings.NewReplacer(" ", "", ",", "", "\\x", "", "0x", "", "\t", "", "\n", "").Replace(text))
+	if err != nil || len(b) == 0 {
+		return nil, fmt.Errorf("%q is %w", text, ErrBytes)
+	}
+	return b, nil
+}
+
+// InFunction is the point of a function that a text means: SYM[+OFF], or an offset alone; "" is its entry.
+func InFunction(name, text string) string {
+	switch {
+	case text == "":
+		return name
+	case strings.HasPrefix(text, "+"):
+		return name + text
+	case text[0] >= '0' && text[0] <= '9':
+		return name + "+" + text
+	}
+	return text
 }
 
 // defaultProcessor is kimage's.

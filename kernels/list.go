@@ -1,0 +1,56 @@
+package kernels
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+// Listed is a kernel that is kept, or can be fetched.
+type Listed struct {
+	*Kernel
+	// Available is whether it can be fetched, false where that was not asked.
+	Available bool `json:"available"`
+}
+
+// List lists the kernels that the store has, with available also those that can be fetched.
+func (s *Store) List(ctx context.Context, available bool) ([]Listed, error) {
+	kept, err := s.Kept()
+	if err != nil {
+		return nil, err
+	}
+	var releases []string
+	if available {
+		if releases, err = s.Available(ctx); err != nil {
+			return nil, err
+		}
+	}
+	var list []Listed
+	there := map[string]bool{}
+	for _, k := range kept {
+		list = append(list, Listed{k, slices.Contains(releases, k.Release)})
+		there[k.Release] = true
+	}
+	for _, release := range releases {
+		if !there[release] {
+			list = append(list, Listed{&Kernel{Release: release}, true})
+		}
+	}
+	return list, nil
+}
+
+// Has names what there is of the kernel, in words.
+func (k *Kernel) Has() string {
+	var list []string
+	for _, of := range []struct{ path, name string }{
+		{k.Image, "image"}, {k.Configuration, "config"}, {k.Dump, "dump"}, {k.Debuginfo, "symbols"}, {k.Modules, "modules"},
+	} {
+		if of.path != "" {
+			list = append(list, of.name)
+		}
+	}
+	if list == nil {
+		return "can be fetched"
+	}
+	return strings.Join(list, ", ")
+}
