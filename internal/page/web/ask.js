@@ -1,9 +1,9 @@
-// Ask: what the kernel answers to a probe at each byte of a function.
+// Ask: the kernel's answer to a probe at each byte of a function.
 
 const exampleCode = "55 48 89 e5 eb 03 90 48 d1 e0 eb fa 90 90 90 90 90 90 c3";
 
-// ask.of is what the answers on the page are about, ask.at the chosen byte; ask.before
-// is the same function by the release before.
+// ask.of is the function on the page, ask.at the chosen byte; ask.before is the same function
+// by the release that was chosen before.
 const ask = { of: null, at: null, open: null, turn: 0, before: null };
 
 views.ask = {
@@ -47,7 +47,7 @@ views.ask = {
 
 const source = () => document.querySelector("input[name=source]:checked").value;
 
-// asked asks again about what the form says.
+// asked requests new answers for the form's input.
 ask.asked = async ({ at }) => {
   const turn = ++ask.turn;
   const from = source();
@@ -74,7 +74,7 @@ ask.asked = async ({ at }) => {
   }
 };
 
-// own is the reader's own code, as the form has it.
+// own returns the reader's own code from the form.
 const own = () => ({ [source()]: $(source()).value || " ", release: $("release").value });
 
 function state() {
@@ -82,7 +82,7 @@ function state() {
   return { ...s, at: ask.at };
 }
 
-// carry takes the code along where the reader goes from bytes to assembly or back.
+// carry converts the code when the reader switches from bytes to assembly or back.
 function carry() {
   if (!ask.of || [ask.of.from, source()].sort().join() !== "asm,hex") return;
   const field = { hex: ask.of.bytes.map((b) => b.value).join(" "), asm: ask.of.bytes.filter((b) => b.text).map((b) => b.text).join("\n") };
@@ -179,10 +179,10 @@ async function served() {
   }
 }
 
-// kind is a byte's colour: what happens to a probe there.
+// kind is a byte's colour: the kernel's answer to a probe there.
 const kind = (b) => (!b.text ? "inside" : b.errno ? "refused" : b.optimized ? "optimized" : "accepted");
 
-// words say what happens to a probe at a byte.
+// words describe the kernel's answer to a probe at a byte.
 function words(b) {
   if (b.errno) return `refused, ${b.errno_name}: ${b.why}`;
   if (b.optimized) return `accepted, ${b.how}; optimized`;
@@ -190,13 +190,13 @@ function words(b) {
   return `accepted, ${b.how}; not optimized: ${[...new Set(why)].join(", ")}`;
 }
 
-// sameFunction: the same bytes in the same place, whatever the release.
+// sameFunction: the same bytes at the same place, under any release.
 const sameFunction = (a, b) => !!a && !!b && a.name === b.name && a.address === b.address && a.bytes.map((x) => x.value).join() === b.bytes.map((x) => x.value).join();
 
 // differs: the release before has another answer at a byte.
 const differs = (i) => !!ask.before && words(ask.before.bytes[i]) !== words(ask.of.bytes[i]);
 
-// compared says what the choice of a release has changed.
+// compared counts the answers that the choice of a release has changed.
 function compared() {
   if (!ask.before) return "";
   const n = ask.of.bytes.filter((b, i) => b.text && differs(i)).length;

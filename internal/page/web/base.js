@@ -1,4 +1,4 @@
-// What all views use: elements, the address, errors.
+// Helpers of all views: elements, the address, errors.
 
 const $ = (id) => document.getElementById(id);
 

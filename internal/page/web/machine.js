@@ -1,7 +1,7 @@
 // A machine on the page: its picture, and the buttons that move it. Watch has one, and
 // so has each lesson.
 
-// mostApart is how many steps are shown each on its own.
+// mostApart is the most steps that are shown each on its own.
 const mostApart = 400;
 
 // Machine shows a machine in an element. changed(machine) is called after each move.
@@ -13,14 +13,14 @@ class Machine {
     // folded are the details that the reader has closed; on a narrow page all are.
     this.folded = new Set();
     this.narrow = matchMedia("(max-width: 40rem)").matches;
-    // drawn is what each part of the picture was drawn from.
+    // drawn has the data from which each part of the picture was drawn.
     this.drawn = new Map();
     this.parts = ["controls", "order", "events", "lanes", "code", "log"].map((name) => ({ name, at: el("div") }));
     box.replaceChildren(...this.parts.map((p) => p.at));
   }
 
-  // show goes to a state of a scenario: {probes, calls, release, careless, image}. Where
-  // there is no such state, it complains, and goes to the beginning.
+  // show goes to a state of a scenario: {probes, calls, release, careless, image}. If
+  // there is no such state, it shows an error, and goes to the beginning.
   async show(scenario, schedule, sub) {
     this.stop();
     this.scenario = scenario;
@@ -45,7 +45,7 @@ class Machine {
     return this.ask({ schedule: this.view.schedule, sub: this.view.sub, by: this.by, ...q });
   }
 
-  // next is who takes the next step where everybody does in turn.
+  // next chooses the CPU, worker or module that takes the next step, in turn.
   next() {
     const v = this.view;
     if (v.module === "register") return "m";
@@ -105,7 +105,7 @@ class Machine {
     this.focus = null;
   }
 
-  // update draws a part anew, if what it is drawn from has changed.
+  // update draws a part anew if its data has changed.
   update(at, key, from, make) {
     const text = JSON.stringify(from);
     if (this.drawn.get(key) === text) return false;
@@ -146,7 +146,7 @@ class Machine {
     go().catch(complain);
   }
 
-  // order is who has taken steps, in order; a part can be dragged to another place.
+  // order shows the steps in order, with the CPU, worker or module of each; a part can be dragged to another place.
   order(at) {
     this.update(at, "order", [this.view.schedule, this.apart], () => {
       const runs = (this.view.schedule.match(/[a-z]\d*/g) ?? []).map((p) => ({ who: p[0], n: Number(p.slice(1) || 1) }));
@@ -187,7 +187,7 @@ class Machine {
     }, apart ? name.replace("CPU ", "") : name, n > 1 ? ` ×${n}` : ""));
   }
 
-  // put has the machine run with a part of the order at another place.
+  // put runs the machine with a part of the order at another place.
   put(parts, from, to) {
     if (to < 0 || to >= parts.length || from === to) return;
     const list = [...parts];

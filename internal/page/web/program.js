@@ -1,8 +1,8 @@
-// The program runs in a worker, so that the page stays alive whatever it is given.
+// The program runs in a worker, so that the page stays alive for any input.
 
 const program = { worker: null, wasm: null, waiting: new Map(), next: 1, ready: null };
 
-// unpack is the program, which the page has as compressed text.
+// unpack returns the program, which the page has as compressed text.
 async function unpack() {
   const text = document.getElementById("wasm").textContent.trim();
   const raw = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
@@ -46,7 +46,7 @@ function ended() {
   for (const w of waiting) w.fail(new Error("The program ended before it had an answer: there was not enough memory. It has been started again."));
 }
 
-// question asks the program. file is an ArrayBuffer, which the program takes.
+// question sends a question to the program. file is an ArrayBuffer, which the program takes.
 async function question(request, file) {
   await program.ready;
   return new Promise((done, fail) => {

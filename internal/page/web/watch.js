@@ -47,7 +47,7 @@ views.watch = {
   },
 };
 
-// sub is the number of an event in an address; whatever is no number is none that there is.
+// sub is the number of an event in an address; a text that is no number means no event.
 const sub = (text) => (text === null ? -1 : /^\d{1,3}$/.test(text) ? Number(text) : 1e6);
 
 function fill(s) {
@@ -59,8 +59,8 @@ function fill(s) {
   images(s.image);
 }
 
-// images lists the kernels that can be run: the guest kernel, the image that is open, and
-// one of an address.
+// images lists the kernels that can be run: the guest kernel, the open image, and the one
+// that an address names.
 function images(chosen) {
   const names = [ask.open?.name, chosen].filter((name, i, all) => name && all.indexOf(name) === i);
   $("watch-image").replaceChildren($("watch-image").options[0], ...names.map((name) => el("option", { value: name }, name)));
