@@ -83,7 +83,7 @@ func (o *Options) CommandLine() string {
 	return strings.TrimSpace(line + " " + o.Append)
 }
 
-// Check fails where the kernel lacks what the options need: the error is ErrKernel.
+// Check fails if the kernel lacks a feature that the options need: the error is ErrKernel.
 func (o *Options) Check() error {
 	if o.KASLR && o.Kernel.gate == 0 {
 		return fmt.Errorf("%w: it has no %s, by which a kernel with KASLR is found in memory", ErrKernel, gateSymbols[0])
@@ -91,7 +91,7 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// Guest is a booted kernel that stands at the stop point.
+// Guest is a booted kernel at the stop point.
 type Guest struct {
 	o        *Options
 	running  *qemu.Running
@@ -231,8 +231,8 @@ func (g *Guest) inInit() (bool, error) {
 	return at == g.space, err
 }
 
-// Do lets init do a command, and waits until it is at the stop point again. What comes of
-// it goes to out, with 1 or 2 of stdout and stderr.
+// Do makes init execute a command, and waits until it is at the stop point again. The command's
+// output goes to out, with 1 or 2 for stdout and stderr.
 func (g *Guest) Do(c mailbox.Command, out func(fd int, b []byte) error) (*mailbox.Outcome, error) {
 	pieces, err := c.Pieces()
 	if err != nil {

@@ -9,5 +9,5 @@
 //		return err
 //	})
 //
-// It must not know what a dump is used for.
+// It must not know the use of a dump.
 package boot

@@ -11,11 +11,11 @@ import (
 	"kprobelab/internal/qemu"
 )
 
-// Error says why a kernel did not boot, or ended before it was done with what it was to do.
+// Error says why a kernel did not boot, or ended before its work was done.
 type Error struct {
 	// Why is one sentence.
 	Why string
-	// Console is the end of what the kernel, or QEMU, wrote.
+	// Console is the end of the output of the kernel, or of QEMU.
 	Console []string
 	err     error
 }
@@ -35,8 +35,8 @@ var ErrCPU = errors.New("QEMU does not know the processor")
 // panicLine is the beginning of a kernel's last message.
 const panicLine = "Kernel panic - not syncing: "
 
-// explain finds the reason in how the machine has ended. An error of follow that is no
-// broken connection stands for itself.
+// explain finds the reason in the end of the machine. An error of follow that is no broken
+// connection is the reason itself.
 func explain(e *qemu.Ended, o *Options, arrived bool, follows error) error {
 	lines := strings.Split(strings.TrimSpace(e.Console), "\n")
 	for i := range lines {

@@ -21,7 +21,7 @@ func Regular(name string, perm fs.FileMode, data []byte) File {
 	return File{qemu.Entry{Name: name, Mode: qemu.ModeFile | uint32(perm.Perm()), Data: data}}
 }
 
-// ErrFiles is a text that does not say which files of the host a guest gets.
+// ErrFiles is a text that is not HOST:GUEST.
 var ErrFiles = errors.New("not HOST:GUEST with an absolute path of the guest")
 
 // ParseFiles reads HOST:GUEST, and returns the files as Files does.
@@ -33,9 +33,8 @@ func ParseFiles(text string) ([]File, error) {
 	return Files(host, guest)
 }
 
-// Files returns a file or a folder of the host, with everything in it, for a path of the
-// guest. Permissions are kept; what is neither a file, a folder nor a link is
-// left out.
+// Files returns a file or a folder of the host, with everything in it, for a path of the guest.
+// Permissions are kept; entries other than files, folders and links are left out.
 func Files(host, guest string) ([]File, error) {
 	var list []File
 	err := hostfiles.Walk(host, guest, func(f hostfiles.File) error {
@@ -91,5 +90,5 @@ func Has(files []File, name string) bool {
 	})
 }
 
-// order sorts a folder before what is in it.
+// order sorts a folder before its content.
 func order(name string) string { return strings.ReplaceAll(name, "/", "\x00") }

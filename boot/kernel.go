@@ -23,7 +23,7 @@ type Kernel struct {
 	text x86.Range
 }
 
-// ErrKernel is an image that lacks what booting needs.
+// ErrKernel is an image without a feature that booting needs.
 var ErrKernel = errors.New("this kernel cannot be booted here")
 
 // ErrNoSymbols is an image whose symbols are not known.

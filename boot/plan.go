@@ -7,7 +7,7 @@ import (
 	"kprobelab/booted"
 )
 
-// Plan is a boot and what is done with the kernel, in this order.
+// Plan is a boot and the actions on the kernel, in this order.
 type Plan struct {
 	Options
 	// Modules are loaded when the kernel is at its stop point, and Tasks started and left running.
@@ -15,7 +15,7 @@ type Plan struct {
 	Tasks   []*booted.Program
 	// AtStop, if not nil, is called then.
 	AtStop func(d *Done)
-	// Dump, if not nil, is written of the machine as it stands there.
+	// Dump, if not nil, is a dump of the machine in that state.
 	Dump *Dump
 	// Exec, if not nil, is run to its end, after Definitions were written to kprobe_events, Writes to the files of
 	// tracing, and the events enabled.
@@ -37,8 +37,8 @@ type Done struct {
 	Trace string
 }
 
-// Run boots the kernel and does what the plan says. Its errors are Boot's, and a *RefusedError, an ErrDefinition or an
-// ErrTraceWrite of what the kernel refused.
+// Run boots the kernel and carries out the plan. Its errors are Boot's, and a *RefusedError, an
+// ErrDefinition or an ErrTraceWrite for a refusal by the kernel.
 func (p *Plan) Run(ctx context.Context) (*Done, error) {
 	d := &Done{}
 	began := time.Now()

@@ -94,8 +94,9 @@ func (g *Guest) Save(to *Dump) (*Saved, error) {
 	return s, os.Rename(out, d.File)
 }
 
-// SaveByQEMU writes the machine as QEMU's dump-guest-memory does by itself, without the notes and places that Save adds:
-// paging leaves out what no page table maps, the format is one of QEMUFormats. It is for tests of what reads dumps.
+// SaveByQEMU writes the machine as QEMU's dump-guest-memory does by itself, without the notes and
+// places that Save adds: paging leaves out memory that no page table maps, the format is one of
+// QEMUFormats. It is for tests of dump readers.
 func (g *Guest) SaveByQEMU(file string, paging bool, format string) error {
 	return g.running.DumpMemory(file, qemu.Form{Paging: paging, Format: format}, func(int64, int64) {})
 }

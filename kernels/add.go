@@ -41,7 +41,7 @@ var places = []struct {
 
 var moduleTree = regexp.MustCompile(`^(?:usr/)?(lib/modules/([^/]+)/.+)$`)
 
-// ofKernel keeps what belongs to one kernel, and notes which it is.
+// ofKernel selects the files of one kernel, and records its release.
 type ofKernel struct {
 	release string
 	err     error
@@ -141,7 +141,7 @@ func (s *Store) addFile(ctx context.Context, file string) (*Kernel, error) {
 	return k, nil
 }
 
-// addPackage unpacks what a package has of a kernel.
+// addPackage unpacks a package's files of a kernel.
 func (s *Store) addPackage(ctx context.Context, k *Kernel, p unpack.Package) (*Kernel, error) {
 	staged, err := s.stage()
 	if err != nil {

@@ -95,7 +95,7 @@ func (s *Store) exportFile(ctx context.Context, t *tar.Writer, path string) erro
 	return err
 }
 
-// Import takes what Export has written. Each file is compared with its checksum.
+// Import reads a file of Export. Each file in it is compared with its checksum.
 func (s *Store) Import(ctx context.Context, file string) (*Kernel, error) {
 	k, err := s.importFile(ctx, file)
 	var path *os.PathError
@@ -156,7 +156,7 @@ func (s *Store) importFile(ctx context.Context, file string) (*Kernel, error) {
 	return k, err
 }
 
-// readExported reads what an exported file says of itself, and checks the files beside it.
+// readExported reads the description in an exported file, and checks the other files.
 func readExported(dir string) (*exported, error) {
 	b, err := bounded.ReadFile(filepath.Join(dir, exportedName), bounded.ListLine)
 	if err != nil {

@@ -8,5 +8,5 @@
 //	...
 //	qemu, err := s.QEMU(ctx)
 //
-// It must not know what is done with a kernel.
+// It must not know the use of a kernel.
 package kernels

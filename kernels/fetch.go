@@ -210,7 +210,7 @@ func (s *Store) more(ctx context.Context, k *Kernel, wanted unpack.Wanted, last 
 	return s.extend(ctx, k, func(dir string) error { return s.unpackDebTo(ctx, p, dir, wanted, last) })
 }
 
-// extend adds to a kernel's folder what do puts into another.
+// extend adds to a kernel's folder the files that do puts into another one.
 func (s *Store) extend(ctx context.Context, k *Kernel, do func(dir string) error) error {
 	unlock, err := s.lock(ctx, "kernel-"+k.Release)
 	if err != nil {

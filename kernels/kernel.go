@@ -26,8 +26,9 @@ type Kernel struct {
 	// SHA256 is the checksum of its image.
 	SHA256 string `json:"sha256"`
 
-	// Dir is its folder. The others are files and folders there, "" for what there is not: the image, its configuration, the vmlinux
-	// with debugging information, the folder that has lib/modules, the memory of the booted kernel.
+	// Dir is its folder. The others are files and folders there, "" if absent: the image, its
+	// configuration, the vmlinux with debugging information, the folder that has lib/modules, the
+	// memory of the booted kernel.
 	Dir           string `json:"dir,omitempty"`
 	Image         string `json:"image,omitempty"`
 	Configuration string `json:"config,omitempty"`
@@ -118,7 +119,8 @@ func (s *Store) Kept() ([]*Kernel, error) {
 	return list, nil
 }
 
-// Find is the newest kernel of the store that a word means, as Fetch has words; the error is ErrKernel where there is none.
+// Find returns the newest kernel of the store that a word means, with the words of Fetch; the error
+// is ErrKernel if there is none.
 func (s *Store) Find(word string) (*Kernel, error) {
 	list, err := s.Kept()
 	if err != nil {
@@ -136,7 +138,7 @@ func (s *Store) Find(word string) (*Kernel, error) {
 	return nil, fmt.Errorf("%w: the cache has no %s", ErrKernel, word)
 }
 
-// Remove removes the kernels that have a release, all builds of it, and returns them.
+// Remove removes all builds of a release, and returns them.
 func (s *Store) Remove(release string) ([]*Kernel, error) {
 	list, err := s.Kept()
 	if err != nil {

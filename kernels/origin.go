@@ -111,8 +111,8 @@ func security(suite string) bool {
 	return !strings.HasSuffix(suite, "-backports") && !strings.HasSuffix(suite, "-updates") && !strings.HasSuffix(suite, "-security")
 }
 
-// list has the packages of suites that are wanted, security updates among them. A suite that the mirror does not have is
-// an error only where it is the only one.
+// list returns the wanted packages of suites, security updates included. A suite that the mirror
+// lacks is an error only if it is the only one.
 func (s *Store) list(ctx context.Context, suites []string, kind string, wanted func(string) bool) (*debian.List, error) {
 	o, err := s.find()
 	if err != nil {

@@ -45,7 +45,8 @@ func (s *Store) put(k *Kernel, do func(dir string) error) (*Kernel, error) {
 	}
 	dir := filepath.Join(s.o.Dir, k.folder())
 	if err := os.Rename(staged, dir); err != nil {
-		// The same image came in another package: what that had beside it stays, and what this has comes to it.
+		// The same image came in another package: that package's other files stay, and this one's
+		// are added.
 		if err := merge(staged, dir); err != nil {
 			return nil, err
 		}
@@ -66,7 +67,7 @@ func (s *Store) stage() (string, error) {
 	return staged, os.Chmod(staged, 0o755)
 }
 
-// merge moves what a folder has into another one. A file of the same name is replaced.
+// merge moves the content of a folder into another one. A file of the same name is replaced.
 func merge(from, to string) error {
 	entries, err := os.ReadDir(from)
 	if err != nil {
@@ -143,13 +144,13 @@ func (s *Store) sayPackage(p *debian.Package) {
 	s.say("fetching the package %s %s (%.1f MB)", p.Name, p.Version, float64(p.Size)/1e6)
 }
 
-// unpackDeb fetches a package, and unpacks what is wanted of it into a folder.
+// unpackDeb fetches a package, and unpacks the wanted files into a folder.
 func (s *Store) unpackDeb(ctx context.Context, p *debian.Package, dir string, wanted unpack.Wanted) error {
 	return s.unpackDebTo(ctx, p, dir, wanted, "")
 }
 
-// unpackDebTo does it up to a file of the folder, "" for all: what follows takes minutes to unpack, where it is debugging
-// information.
+// unpackDebTo is unpackDeb up to a file of the folder, "" for all: for debugging information the
+// rest would take minutes to unpack.
 func (s *Store) unpackDebTo(ctx context.Context, p *debian.Package, dir string, wanted unpack.Wanted, last string) error {
 	if s.o.Offline {
 		return fmt.Errorf("the package %s: %w", p.Name, ErrOffline)

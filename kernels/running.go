@@ -18,7 +18,7 @@ type Running struct {
 	said []string
 }
 
-// runningRelease is uname -r, "" where there is no such file.
+// runningRelease returns uname -r, "" if there is no such file.
 func runningRelease() string {
 	b, err := os.ReadFile("/proc/sys/kernel/osrelease")
 	if err != nil {
@@ -33,8 +33,8 @@ var ErrNoRelease = errors.New("the running kernel's release cannot be told")
 // FindRunning looks for the running kernel's image and configuration in /boot. The error says why the image cannot be read.
 func FindRunning() (*Running, error) { return findRunning("/boot", runningRelease()) }
 
-// findRunning looks for a release's files in a directory. Without the image
-// there is nothing to ask; the others only add to what it tells itself.
+// findRunning looks for a release's files in a directory. Without the image the result is an error;
+// the other files only add to the image's own facts.
 func findRunning(dir, release string) (*Running, error) {
 	if release == "" {
 		return nil, fmt.Errorf("%w", ErrNoRelease)
@@ -72,7 +72,7 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// String says what could be read.
+// String lists the files that could be read.
 func (b *Running) String() string {
 	return "running kernel " + b.Release + ", read from /boot: " + strings.Join(b.said, ", ")
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRunningKernel: the image is what there has to be; of the rest it is said what
-// could be read.
+// TestRunningKernel: the image is required; for the other files the text says which could be read.
 func TestRunningKernel(t *testing.T) {
 	dir := t.TempDir()
 	_, err := findRunning(dir, "6.1.0-56-cloud-amd64")

@@ -82,7 +82,7 @@ func Open(o *Options) (*Store, error) {
 		s.o.Say = io.Discard
 	}
 	if err := bounded.Ours(s.o.Dir); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err // what is kept there is run
+		return nil, err // programs from there are run
 	}
 	s.client = download.New(s.proxy)
 	s.client.Progress = s.o.Progress
@@ -92,7 +92,7 @@ func Open(o *Options) (*Store, error) {
 // Dir is the store's folder.
 func (s *Store) Dir() string { return s.o.Dir }
 
-// say tells what is done.
+// say prints an action.
 func (s *Store) say(format string, args ...any) { fmt.Fprintf(s.o.Say, format+"\n", args...) }
 
 // lock takes the store's lock of a name.
@@ -102,7 +102,8 @@ func (s *Store) lock(ctx context.Context, name string) (func(), error) {
 	})
 }
 
-// build makes a folder below the store by do, which gets one of its own to fill: the folder is there whole, or not at all.
+// build makes a folder below the store. do fills a temporary folder, so that the folder is
+// complete, or absent.
 func (s *Store) build(name string, do func(dir string) error) error {
 	dir := filepath.Join(s.o.Dir, name)
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
@@ -128,7 +129,8 @@ func (s *Store) build(name string, do func(dir string) error) error {
 	return os.Rename(made, dir)
 }
 
-// clean removes what a process left that was killed while it built a folder. Whoever calls has the folder's lock.
+// clean removes the leftovers of a process that was killed while it built a folder. The caller has
+// the folder's lock.
 func clean(dir string) {
 	names, _ := filepath.Glob(filepath.Join(dir, ".new-*"))
 	for _, name := range names {

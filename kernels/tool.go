@@ -53,13 +53,13 @@ func (s *Store) Tool(ctx context.Context, name string, suites []string, packages
 	})
 }
 
-// toolKey names what was asked for.
+// toolKey names the requested packages.
 func toolKey(suites, packages []string) string {
 	h := sha256.Sum256([]byte(strings.Join(suites, " ") + "\n" + strings.Join(packages, " ")))
 	return hex.EncodeToString(h[:6])
 }
 
-// listed says what a tool was made of.
+// listed lists the packages of a tool.
 func listed(list []*debian.Package) string {
 	var b strings.Builder
 	for _, p := range list {
@@ -81,8 +81,8 @@ func (s *Store) QEMU(ctx context.Context) (string, error) {
 	return s.Wrap(dir, "usr/bin/qemu-system-x86_64", "-L", filepath.Join(share, "qemu"), "-L", filepath.Join(share, "seabios"))
 }
 
-// Wrap makes a program that runs one of a tool's folder with these arguments before its own, by the loader and the libraries that
-// are in the folder.
+// Wrap makes a program that runs a program of a tool's folder with these arguments before its own,
+// by the loader and the libraries in the folder.
 func (s *Store) Wrap(dir, program string, args ...string) (string, error) {
 	const libraries = "lib/x86_64-linux-gnu"
 	loader := ""

@@ -90,7 +90,7 @@ func flavourOf(release string) string {
 
 func isDebian(release string) bool { return flavourOf(release) != "" }
 
-// SystemSuite is the suite of the system below root, or bookworm where it is not Debian.
+// SystemSuite returns the suite of the system below root, or bookworm if it is not Debian.
 func (s *Store) SystemSuite() string {
 	text, err := bounded.ReadFile(filepath.Join(s.o.Root, "etc", "os-release"), bounded.SourcesFile)
 	if err != nil {

@@ -122,10 +122,9 @@ func (m *Machine) done() {
 	p.from.free = append(p.from.free, p)
 }
 
-// SystemCall makes a system call by its name, as the task that the dump of a booted
-// kernel stopped in, and returns what a program gets: a negative errno where it
-// failed. The arguments are integers, strings and []byte (copied in and back). A call
-// that does not come back ends the test.
+// SystemCall makes a system call by its name, as the task in which the dump of a booted kernel
+// stopped, and returns a program's result: a negative errno if it failed. The arguments are
+// integers, strings and []byte (copied in and back). A call that does not return ends the test.
 func (m *Machine) SystemCall(name string, args ...any) int64 {
 	m.t.Helper()
 	defer m.calling()()
@@ -136,9 +135,8 @@ func (m *Machine) SystemCall(name string, args ...any) int64 {
 	return v
 }
 
-// Exec runs a program of a booted kernel's files to its end, and returns what it
-// wrote to standard output and standard error, and its exit code. A program that
-// cannot be started ends the test.
+// Exec runs a program of a booted kernel's files to its end, and returns its standard output and
+// standard error, and its exit code. A program that cannot be started ends the test.
 func (m *Machine) Exec(args ...string) (output string, code int) {
 	m.t.Helper()
 	defer m.calling()()
@@ -150,7 +148,7 @@ func (m *Machine) Exec(args ...string) (output string, code int) {
 	return out.String(), code
 }
 
-// booted is the booted kernel whose dump the image is; the test ends where it is none.
+// booted returns the booted kernel of the image's dump; the test ends if the image is no dump.
 func (m *Machine) booted() *booted.Kernel {
 	m.t.Helper()
 	k, err := m.lab.Booted()

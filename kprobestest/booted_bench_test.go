@@ -14,8 +14,8 @@ import (
 	"kprobelab/kprobestest"
 )
 
-// What a fresh machine of an open dump costs, and what going back costs after a test
-// that opens, reads and closes a file.
+// The cost of a fresh machine of an open dump, and of going back after a test that opens, reads and
+// closes a file.
 func BenchmarkBooted(b *testing.B) {
 	img, err := kprobelab.OpenImage(runs.File(b, "6.1"), nil)
 	require.NoError(b, err)
@@ -56,8 +56,8 @@ func BenchmarkBootedTest(b *testing.B) {
 	}
 }
 
-// Memory of many machines on one dump, each of which has opened, read and closed a
-// file: what the process has (RSS), and its share of it (PSS).
+// Memory of many machines on one dump, each of which has opened, read and closed a file: the
+// process's memory (RSS), and its share of it (PSS).
 func BenchmarkBootedMemory(b *testing.B) {
 	img, err := kprobelab.OpenImage(runs.File(b, "6.1"), nil)
 	require.NoError(b, err)

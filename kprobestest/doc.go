@@ -13,14 +13,14 @@
 //		}
 //	}
 //
-// When the test ends, a leak check fails it if a probe is still registered, if
-// a byte of text is not what it was, or if a hit went wrong. Trace records what
-// happened in lines that repeat to the byte, for golden files.
+// When the test ends, a leak check fails it if a probe is still registered, if a byte of text has
+// changed, or if a hit went wrong. Trace records the hits in lines that repeat to the byte, for
+// golden files.
 //
 // Probes are optimized as on a kernel and by the command run: before a call, the optimizer
-// does what waits for it, so that a probe which can be a jump is one, and the ip that its handler
-// sets is ignored. Options.NoOptimize keeps every probe's int3, with Options.NoSettle the
-// optimizer waits for Settle.
+// processes its queues, so that a probe which can be a jump is one, and the ip that its handler
+// sets is ignored. Options.NoOptimize keeps every probe's int3; with Options.NoSettle the optimizer
+// waits for Settle.
 //
 // The leak check prints the place where a leftover probe was registered. If a handler does
 // something without effect, such as to return 1 and leave ip unchanged, the test's log says so.
@@ -36,18 +36,17 @@
 //	n := m.SystemCall("read", fd, text, len(text))
 //	output, code := m.Exec("/bin/busybox", "cat", "/etc/hostname")
 //
-// The dump is opened once, and each test begins where it stands: of the machine of a
-// test before, only the pages that changed are put back, in a fraction of a
-// millisecond. Jump labels and static calls, which such a kernel switches by itself,
-// are not in the leak check.
+// The dump is opened once, and each test begins in the state of the dump: on the machine of an
+// earlier test, only the pages that changed are put back, in a fraction of a millisecond. Jump
+// labels and static calls, which such a kernel switches by itself, are not in the leak check.
 //
 // A handler reads its function's arguments with regs.Arg, and memory that they point to with
 // ReadString and ReadUint. Override makes a function return a value without running. The rules come
 // from the image, from a profile by name, or from the caller (Options: Profile, Rules, Preemption).
 // The scheduler may switch after every instruction (EveryInstruction), or every so many (Slice).
 //
-// A handler may end the test, as t.Fatal does. The call that it was in does not
-// go on, and the machine runs nothing more.
+// A handler may end the test, as t.Fatal does. The interrupted call does not continue, and the
+// machine runs nothing more.
 //
 // It must not know what is tested: it has no functions of its own to probe,
 // and no opinion on what a probe should see. The machine needs cgo on

@@ -51,7 +51,7 @@ func ExampleMachine_Kprobe() {
 	// 1
 }
 
-// A watchpoint tells who writes a variable, and what: ip is at the next instruction.
+// A watchpoint reports the writer of a variable, and the value: ip is at the next instruction.
 func ExampleMachine_Watch() {
 	runTest(func(t testing.TB) {
 		m := kprobestest.New(t, nil)
@@ -96,7 +96,7 @@ func ExampleMachine_Trace() {
 	// 204ns cpu0 task0 gcd+0x5: resume at gcd+0x8
 }
 
-// runTest stands for the testing package, which gives a test its t.
+// runTest takes the place of the testing package, which gives a test its t.
 func runTest(test func(t testing.TB)) {
 	for _, line := range (&recorder{}).run(test) {
 		fmt.Println(line)

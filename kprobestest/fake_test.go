@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// recorder is a testing.TB that keeps what a test would say, so that a test
-// can fail on purpose, and an Example has one at all.
+// recorder is a testing.TB that keeps a test's messages, so that a test can fail on purpose, and an
+// Example has a testing.TB.
 type recorder struct {
 	testing.TB
 	said     []string
@@ -46,7 +46,7 @@ func (r *recorder) SkipNow() {
 
 func (r *recorder) Fatal(args ...any) { r.Fatalf("%s", fmt.Sprint(args...)) }
 
-// run runs the test and its cleanups, newest first, and returns what it said.
+// run runs the test and its cleanups, newest first, and returns its messages.
 func (r *recorder) run(test func(t testing.TB)) []string {
 	done := make(chan struct{})
 	go func() {

@@ -121,7 +121,7 @@ func (m *Machine) patched(at x86.Addr) bool {
 	})
 }
 
-// checkRange reports the first byte from addr on that is not what it was.
+// checkRange reports the first changed byte from addr on.
 func (m *Machine) checkRange(addr x86.Addr, data []byte) {
 	m.t.Helper()
 	var now [1 << 16]byte
@@ -139,7 +139,7 @@ func (m *Machine) checkRange(addr x86.Addr, data []byte) {
 	}
 }
 
-// reportText reports the first byte that is not what it was, if one should be.
+// reportText reports the first changed byte, if there is one.
 func (m *Machine) reportText(at x86.Addr, got, want []byte) bool {
 	m.t.Helper()
 	for i := range want {

@@ -49,13 +49,13 @@ type Options struct {
 
 	// The rest is the Lab's.
 
-	// Profile names the kernel whose rules hold ("6.1"; profile.All lists
-	// them). Empty: the one that the image's facts choose.
+	// Profile names the kernel whose rules hold ("6.1"; profile.All lists them). Empty: the profile
+	// that the image's facts select.
 	Profile string
 	// Rules are a profile of the caller's own; with them, Profile is not used.
 	Rules *profile.Config
-	// Preemption, where set, decides whether the kernel has CONFIG_PREEMPTION, in
-	// place of what the profile says: with it, no probe is boosted.
+	// Preemption, where set, decides whether the kernel has CONFIG_PREEMPTION, in place of the
+	// profile: with it, no probe is boosted.
 	Preemption *bool
 	// Config names a kernel .config, plain or gzip, that decides what would
 	// otherwise be inferred. Empty: the image's own, if it is embedded.
@@ -90,9 +90,9 @@ type Options struct {
 	// 1000 by default, counted by blocks, and 1 with EveryInstruction. The CPUs of a booted kernel
 	// have slices of their own.
 	Slice uint64
-	// EveryInstruction lets the scheduler switch tasks after any instruction, or
-	// after Slice of them, not after blocks only: functions of a few instructions overlap
-	// on several CPUs so. It is several times slower.
+	// EveryInstruction lets the scheduler switch tasks after any instruction, or after Slice of
+	// them, not after blocks only: so functions of a few instructions overlap on several CPUs. It
+	// is several times slower.
 	EveryInstruction bool
 	// FreeHits lets no virtual time pass in a probe's own work, so that a probed run
 	// of a booted kernel gets its timers' interrupts where the unprobed one does.
@@ -166,8 +166,8 @@ func (m *Machine) Call(name string, args ...any) uint64 {
 	return v
 }
 
-// Try is Call with the error: an *machine.Fault, an *machine.BudgetError, what went wrong
-// in a hit, or a number of arguments that the function does not take.
+// Try is Call with the error: an *machine.Fault, an *machine.BudgetError, the error of a hit, or a
+// number of arguments that the function does not take.
 func (m *Machine) Try(name string, args ...any) (uint64, error) {
 	if proto, ok := m.lab.Image.Proto(name); ok {
 		if err := proto.Takes(len(args)); err != nil {
@@ -178,8 +178,8 @@ func (m *Machine) Try(name string, args ...any) (uint64, error) {
 	return m.lab.Call(name, args...)
 }
 
-// calling lets the optimizer do what waits for it before a call, as it has long done on a kernel when
-// something comes by, but not in a handler's call. What it returns is for the call's end.
+// calling lets the optimizer process its queues before a call, as a kernel's would have done long
+// before, but not in a handler's call. The returned function is for the call's end.
 func (m *Machine) calling() func() {
 	m.t.Helper()
 	if m.calls++; m.calls == 1 && m.settles && m.new {
@@ -317,7 +317,7 @@ func (m *Machine) Settle() {
 	}
 }
 
-// Symbol is the address of a symbol; the test ends where there is none.
+// Symbol returns a symbol; the test ends if there is none of the name.
 func (m *Machine) Symbol(name string) kimage.Symbol {
 	m.t.Helper()
 	s := m.lab.Image.Lookup(name)

@@ -115,7 +115,7 @@ func TestLeaksAreReported(t *testing.T) {
 	}
 }
 
-// What a handler reads of its arguments, and of what they point to.
+// A handler reads its arguments, and the memory that they point to.
 func TestReadsArguments(t *testing.T) {
 	m := kprobestest.New(t, nil)
 	var format string
@@ -428,7 +428,7 @@ func TestShortFunctionsOverlap(t *testing.T) {
 	}
 }
 
-// Every option of a Lab is one of a test's, but for Optimize, which NoOptimize turns round.
+// Every option of a Lab is an option of a test, except Optimize, for which there is NoOptimize.
 func TestOptionsOfALabAreATests(t *testing.T) {
 	of := reflect.TypeFor[kprobestest.Options]()
 	for f := range reflect.TypeFor[kprobelab.Options]().Fields() {

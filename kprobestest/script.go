@@ -15,7 +15,7 @@ func (m *Machine) Bpftrace(text string, out io.Writer) *script.Run {
 	return m.script(s, err, out)
 }
 
-// Stap runs a script of SystemTap as Bpftrace does one of bpftrace.
+// Stap runs a script of SystemTap, as Bpftrace runs a script of bpftrace.
 func (m *Machine) Stap(text string, out io.Writer) *script.Run {
 	m.t.Helper()
 	s, err := script.Stap(m.lab.Image, text, nil)

@@ -14,16 +14,15 @@ import (
 	"kprobelab/x86"
 )
 
-// Trace is a record of what the machine's probes did, in lines that repeat to
-// the byte: time is virtual, and places are symbols.
+// Trace is a record of the hits of the machine's probes, in lines that repeat to the byte: time is
+// virtual, and places are symbols.
 type Trace struct {
 	m     *Machine
 	lines []string
 }
 
-// Trace starts a record of every hit from here on; an earlier record ends. A
-// line has the virtual time in nanoseconds, CPU and task, the probed place, and
-// what happened there: see kprobes.EventKind.
+// Trace starts a record of every hit from here on; an earlier record ends. A line has the virtual
+// time in nanoseconds, CPU and task, the probed place, and the event there: see kprobes.EventKind.
 func (m *Machine) Trace() *Trace {
 	tr := &Trace{m: m}
 	m.lab.Kprobes.Observe(tr.event)

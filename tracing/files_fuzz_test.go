@@ -29,9 +29,9 @@ func (g *guest) settings() map[string]string {
 	return m
 }
 
-// FuzzFiles writes to one file after the other. A write that fails changes
-// nothing, but for the filter it was about; what a filter and triggers read
-// makes the same again; and the guest runs on.
+// FuzzFiles writes to one file after the other. A write that fails changes nothing, except the
+// error text of a filter; the content of a filter or trigger file makes the same again; and the
+// guest runs on.
 func FuzzFiles(f *testing.F) {
 	f.Add("x == 1 && y != 2", "stacktrace:3 if x > 1", uint8(0), uint8(1))
 	f.Add("1", "snapshot", uint8(2), uint8(1))

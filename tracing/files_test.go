@@ -38,7 +38,7 @@ func TestTreeIsAFileSystem(t *testing.T) {
 	require.NoError(t, fstest.TestFS(readable{g}, files...))
 }
 
-// readable is the tree without what cannot be read.
+// readable is the tree without unreadable files.
 type readable struct{ fs.FS }
 
 func (r readable) Open(name string) (fs.File, error) {
@@ -200,8 +200,8 @@ func TestAddressesOfNobody(t *testing.T) {
 	g.write("kprobe_events", "p:y 0xffffffffffffffff") // 6.1 waits with every probe
 }
 
-// Rule: uprobe events have files of their own, and no program to be hit in; kprobe_events knows
-// nothing of them, and a name belongs to events of one kind.
+// Rule: uprobe events have files of their own, and no program to be hit in; kprobe_events does not
+// list them, and a name belongs to events of one kind.
 func TestUprobeEvents(t *testing.T) {
 	g := newGuest(t, "6.1", 1, tracing.Options{Files: func(name string) (int64, error) {
 		switch name {
@@ -452,8 +452,8 @@ func TestDefinitionsOfOldReleases(t *testing.T) {
 	}
 }
 
-// Rule: from 7.3 on a line of dynamic_events that no kind of event takes is in error_log,
-// as it was written; kprobe_events says nothing of it.
+// Rule: from 7.3 on a line of dynamic_events that no kind of event accepts is in error_log, as it
+// was written; kprobe_events does not log it.
 func TestLinesThatNoEventTakes(t *testing.T) {
 	for release, logged := range map[string]int{"6.12": 0, "7.3": 3} {
 		g := newGuest(t, release, 1, tracing.Options{})

@@ -70,7 +70,7 @@ func (f *traceable) line() string {
 	return f.name + "\n"
 }
 
-// functionNodes are the function tracer's files, where there is one.
+// functionNodes returns the function tracer's files, nil without the tracer.
 func (a *traceArray) functionNodes() []*node {
 	if !a.t.notrace {
 		return nil
@@ -115,8 +115,8 @@ func functionNames(all []traceable, f functionFilter) string {
 	return b.String()
 }
 
-// choose adds the functions that the words name by a glob; with a "!" it takes
-// them away. A word that names none is EINVAL; the words before it count.
+// choose adds the functions that match the words, as globs; with a "!" it removes them. A word
+// without a match is EINVAL; the words before it count.
 func (f functionFilter) choose(all []traceable, words string) error {
 	for _, w := range word.Split(words) {
 		pattern, away := strings.CutPrefix(w, "!")

@@ -13,10 +13,9 @@ import (
 	"kprobelab/tracing"
 )
 
-// FuzzWrites writes a text to kprobe_events in chunks of odd sizes. Nothing
-// panics; a write that fails leaves what the lines before the failing one
-// made, and a single line that fails changes nothing; what reads back defines
-// the same events again.
+// FuzzWrites writes a text to kprobe_events in chunks of odd sizes. Nothing panics. A write that
+// fails keeps the probes of the lines before the failing one, and a single line that fails changes
+// nothing. The content read back defines the same events again.
 func FuzzWrites(f *testing.F) {
 	f.Add("p:a leaf\np:a leaf2\n-:a leaf\n", uint8(0))
 	f.Add("p:a leaf x=%di\nr:a leaf\n", uint8(7))

@@ -90,7 +90,7 @@ func (t *Tracing) Open(name string) (fs.File, error) {
 	return &textFile{Reader: bytes.NewReader(b), info: info{name: n.name, mode: n.mode}}, nil
 }
 
-// readAll reads what there is, and does not wait.
+// readAll reads the available content, and does not wait.
 func readAll(h Handle) ([]byte, error) {
 	if p, ok := h.(interface{ noWait() }); ok {
 		p.noWait()

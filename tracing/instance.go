@@ -7,9 +7,8 @@ import (
 	"kprobelab/errno"
 )
 
-// Mkdir makes an instance, "instances/NAME": a trace buffer and events' enable
-// files of its own. EEXIST where it is there; EPERM anywhere else;
-// ENOMEM where there is no room.
+// Mkdir makes an instance, "instances/NAME": a trace buffer and events' enable files of its own.
+// EEXIST if it exists; EPERM anywhere else; ENOMEM if there is no room.
 func (t *Tracing) Mkdir(name string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -31,8 +30,8 @@ func (t *Tracing) Mkdir(name string) error {
 	return nil
 }
 
-// Rmdir removes an instance: its events stop, readers of its trace_pipe see
-// the end. ENOENT where there is none; EPERM anywhere else.
+// Rmdir removes an instance: its events stop, readers of its trace_pipe see the end. ENOENT if it
+// does not exist; EPERM anywhere else.
 func (t *Tracing) Rmdir(name string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -41,8 +41,8 @@ func ringMemory(r *ring.Buffer) int {
 	return total
 }
 
-// resize changes what a buffer of the array, or all of its CPUs', holds: ENOMEM
-// where there is no room for it.
+// resize changes the size of a buffer of the array, or of all of its CPUs' buffers: ENOMEM if there
+// is no room.
 func (a *traceArray) resize(r *ring.Buffer, cpu, size int) error {
 	more := 0
 	for i := range r.CPUs() {

@@ -13,8 +13,8 @@ import (
 	"kprobelab/tracing"
 )
 
-// TestMemoryIsBounded: whatever takes memory is ENOMEM in the end, and what is
-// given back can be taken again.
+// TestMemoryIsBounded: everything that takes memory is ENOMEM in the end, and freed memory can be
+// taken again.
 func TestMemoryIsBounded(t *testing.T) {
 	const limit = 16 << 20
 	g := newGuest(t, "6.1", 2, tracing.Options{Memory: limit})

@@ -30,7 +30,7 @@ func (a *traceArray) cpuNodes(cpu int) []*node {
 	}
 }
 
-// writeSize sets what the buffer of a CPU, or of all, holds, in KiB.
+// writeSize sets the size of the buffer of a CPU, or of all, in KiB.
 func (a *traceArray) writeSize(cpu int, s string) error {
 	v, err := decimal(s)
 	switch {
@@ -48,7 +48,7 @@ func (a *traceArray) writeSize(cpu int, s string) error {
 // are, one after the other.
 type rawHandle struct {
 	*consumer
-	// page is the one that is being read, from at on. mu protects both.
+	// page is the page that is being read, from at on. mu protects both.
 	mu   sync.Mutex
 	page [ring.PageSize]byte
 	at   int

@@ -13,8 +13,8 @@ import (
 	"kprobelab/x86"
 )
 
-// symbol is an address as %pS prints it, "symbol+0xoffset/0xsize [module]", or
-// without the offset the symbol alone; 0xaddress where there is no symbol.
+// symbol returns an address as %pS prints it, "symbol+0xoffset/0xsize [module]", or without the
+// offset the symbol alone; 0xaddress if there is no symbol.
 func (t *Tracing) symbol(addr uint64, offset bool) string {
 	addr = t.k.Kernels(addr)
 	s, ok := t.k.View().SymbolAt(x86.Addr(addr))

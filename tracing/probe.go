@@ -219,8 +219,8 @@ func (tp *probe) line() string {
 	return tp.def.String(maxActive)
 }
 
-// ModuleComing registers anew what stands in a module that has been loaded:
-// call it after kprobes' own notifier. (trace_kprobe_module_callback)
+// ModuleComing registers the probes in a module that has been loaded: call it after kprobes' own
+// notifier. (trace_kprobe_module_callback)
 func (t *Tracing) ModuleComing(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -6,9 +6,8 @@ import (
 	"kprobelab/profile"
 )
 
-// readme is the file README: which files there are, and the language of
-// kprobe_events in the words of the modelled release. Scripts look there for
-// what a kernel can do.
+// readme is the file README: the list of files, and the language of kprobe_events in the words of
+// the modelled release. Scripts look there for a kernel's features.
 func (t *Tracing) readme() string {
 	lines := []string{
 		"tracing mini-HOWTO:",

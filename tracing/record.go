@@ -30,9 +30,8 @@ type Record struct {
 // RecordArg is an argument of a record.
 type RecordArg struct {
 	Name string
-	// Value is an int64, a uint64, a Hex, a string ("(fault)" for text that
-	// could not be fetched, and symbols and characters as trace shows them), or
-	// of an array a list of those as []any.
+	// Value is an int64, a uint64, a Hex, a string ("(fault)" for text that could not be fetched,
+	// and symbols and characters as trace shows them), or for an array a list of those as []any.
 	Value any
 }
 

@@ -7,10 +7,10 @@ import (
 	"kprobelab/x86"
 )
 
-// A snapshot is the trace buffer at a moment: the buffer and a spare one change
-// places, so that what the spare one held is in the trace afterwards.
+// A snapshot is the trace buffer at a moment: the buffer and a spare one are exchanged, so that the
+// spare one's old content is in the trace afterwards.
 
-// allocSnapshot makes the spare buffer: ENOMEM where there is no room for it.
+// allocSnapshot makes the spare buffer: ENOMEM if there is no room for it.
 func (a *traceArray) allocSnapshot() error {
 	if a.spare == nil {
 		spare := ring.New(a.ring.CPUs(), 1)

@@ -112,7 +112,7 @@ func BenchmarkEvent(b *testing.B) {
 	}
 }
 
-// TestHitsDoNotAllocate holds what the benchmark measures.
+// TestHitsDoNotAllocate checks the allocations that the benchmark measures.
 func TestHitsDoNotAllocate(t *testing.T) {
 	g := newGuest(t, "6.1", 1, tracing.Options{})
 	g.define("p:e work_item a=%di b=%si:s32 c=$comm d=$stack0 s=@linux_banner:string", "r:r work_item $retval")

@@ -11,10 +11,10 @@ import (
 	"kprobelab/tracing"
 )
 
-// TestTraceOutputTranscript runs on the guest's module what was run on the test
-// module of three real kernels, whose functions are the same instructions, and
-// compares all that was printed: readback, kprobe_profile, trace. Offsets,
-// sizes, addresses and times belong to the build and are taken out.
+// TestTraceOutputTranscript runs, on the guest's module, the commands that ran on the test module
+// of three real kernels, whose functions are the same instructions, and compares all output:
+// readback, kprobe_profile, trace. Offsets, sizes, addresses and times belong to the build and are
+// left out.
 func TestTraceOutputTranscript(t *testing.T) {
 	for folder, kernel := range oracle.Kernels {
 		t.Run(kernel, func(t *testing.T) {

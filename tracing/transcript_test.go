@@ -18,8 +18,8 @@ import (
 	"kprobelab/tracing"
 )
 
-// shell runs the commands of a transcript on the tree, and prints what the
-// shell of the real machine printed.
+// shell runs the commands of a transcript on the tree, and prints the output that the real
+// machine's shell printed.
 type shell struct {
 	t   *testing.T
 	tr  *tracing.Tracing
@@ -130,7 +130,7 @@ func realTracing(t *testing.T, folder string) *tracing.Tracing {
 	return tr
 }
 
-// block is a command of a transcript and what was printed.
+// block is a command of a transcript and its output.
 type block struct {
 	cmd  string
 	want []string
@@ -151,8 +151,8 @@ func blocks(t *testing.T, folder, name string) []block {
 	return list
 }
 
-// normal takes out what belongs to a boot: hashed pointers, which are
-// addresses here, and the times.
+// normal removes the parts that belong to a boot: hashed pointers, which are addresses here, and
+// the times.
 func normal(lines []string) string {
 	return stamp.ReplaceAllString(pointer.ReplaceAllString(strings.Join(lines, "\n"), "0xPTR"), "[TS]")
 }
@@ -188,9 +188,9 @@ func TestErrorsTranscript(t *testing.T) {
 	}
 }
 
-// TestKprobeEventsTranscript defines what was defined on three real kernels,
-// and compares what reads back: kprobe_events, dynamic_events, format, id,
-// filter, kprobes/list. Lines of that machine's test module are left out.
+// TestKprobeEventsTranscript makes the definitions of three real kernels, and compares the files
+// read back: kprobe_events, dynamic_events, format, id, filter, kprobes/list. Lines of that
+// machine's test module are left out.
 func TestKprobeEventsTranscript(t *testing.T) {
 	for folder, kernel := range oracle.Kernels {
 		t.Run(kernel, func(t *testing.T) {
@@ -217,9 +217,9 @@ func TestKprobeEventsTranscript(t *testing.T) {
 	}
 }
 
-// TestReadmeTranscript: what README says from kprobe_events on are lines of the
-// kernel's, in its order. It says nothing of what is not here: user and event
-// probes, synthetic events, histograms.
+// TestReadmeTranscript: README's lines from kprobe_events on are lines of the kernel's, in its
+// order. It leaves out the features that do not exist here: user and event probes, synthetic
+// events, histograms.
 func TestReadmeTranscript(t *testing.T) {
 	for folder, kernel := range oracle.Kernels {
 		t.Run(kernel, func(t *testing.T) {

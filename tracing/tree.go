@@ -9,10 +9,9 @@ import (
 // the tracing directory ("kprobe_events", "events/kprobes/p1/enable"). Go
 // tests use it as an fs.FS, the run command and the mount through handles.
 //
-// Open reads a file whole, as it is at that moment; a file that streams
-// (trace_pipe) gives what there is and then ends. Errors wrap an errno.Errno
-// (and fs.ErrNotExist where that fits). All methods, and those of handles, are
-// safe for concurrent use.
+// Open reads a file whole, as it is at that moment; a file that streams (trace_pipe) returns the
+// available content and then ends. Errors wrap an errno.Errno (and fs.ErrNotExist where that fits).
+// All methods, and the handles' methods, are safe for concurrent use.
 type Tree interface {
 	fs.FS
 	fs.ReadDirFS

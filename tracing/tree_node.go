@@ -18,8 +18,8 @@ type node struct {
 	mode fs.FileMode
 	// list are a folder's entries.
 	list func() []*node
-	// read gives a file's text, write is one write to it, and trunc what
-	// opening it with truncation does. mu is held in all of them.
+	// read returns a file's text, write makes one write to it, and trunc acts on an opening with
+	// truncation. mu is held in all of them.
 	read  func() string
 	write func(b []byte) (int, error)
 	trunc func() error
@@ -174,9 +174,8 @@ func (i info) ModTime() time.Time { return time.Time{} }
 func (i info) IsDir() bool        { return i.mode.IsDir() }
 func (i info) Sys() any           { return nil }
 
-// Write writes a text to a file as the shell does: "echo text > name", or with
-// add "echo text >> name". What one write does not take goes into further ones.
-// It is for Go tests.
+// Write writes a text to a file as the shell does: "echo text > name", or with add "echo text >>
+// name". The rest of a short write is written by further ones. It is for Go tests.
 func (t *Tracing) Write(name, text string, add bool) error {
 	flag := os.O_WRONLY | os.O_TRUNC
 	if add {

@@ -10,8 +10,8 @@ import (
 	"kprobelab/tracing"
 )
 
-// TestStackOfATriggerCountsTheHandler: what a trigger's stack says of preemption, which the handler turned off; the
-// record of the same hit, and the stack of the option, leave the handler out.
+// TestStackOfATriggerCountsTheHandler: a trigger's stack counts the preemption that the handler
+// turned off; the record of the same hit, and the stack of the option, do not.
 func TestStackOfATriggerCountsTheHandler(t *testing.T) {
 	for name, c := range map[string]struct {
 		kernel, probe  string

@@ -4,7 +4,7 @@ package bench
 // host per hit.
 type Compared struct {
 	Path string `json:"path"`
-	// Form tells apart what is probed on the real kernel's path.
+	// Form distinguishes the probed instructions on the real kernel's path.
 	Form string `json:"form,omitempty"`
 	// Profile and Handler are the result's here, "" if the path is not measured here.
 	Profile string  `json:"profile,omitempty"`
@@ -18,17 +18,16 @@ type Compared struct {
 	RealLow   float64 `json:"real_low_ns,omitempty"`
 	RealHigh  float64 `json:"real_high_ns,omitempty"`
 	RealError string  `json:"real_error,omitempty"`
-	// Times is RealNS to NS; 0 where one of them is missing, or where a hit
-	// costs nothing by what it is made of.
+	// Times is RealNS divided by NS; 0 if one of them is missing, or if a hit's parts cost nothing.
 	Times float64 `json:"times,omitempty"`
 }
 
 // Twice reports whether the path is at least twice as fast here.
 func (c *Compared) Twice() bool { return c.Times > 0 && c.RealNS >= 2*c.NS }
 
-// Against compares the results without other probes to what real kernels took:
-// each path with the same release where that was measured, else with all
-// releases. The real kernels' paths that are not measured here come last.
+// Against compares the results without other probes with real kernels' figures: each path with the
+// same release if that was measured, else with all releases. The real kernels' paths that are not
+// measured here come last.
 func (r *Report) Against(m *RealKernels) []Compared {
 	var list []Compared
 	known := map[string]bool{}

@@ -72,7 +72,7 @@ func TestAgainstLeavesOtherProbesOut(t *testing.T) {
 	require.Equal(t, 140.0, o[0].NS)
 }
 
-// What one side lacks, what went wrong, and what costs nothing has no ratio.
+// A path that one side lacks, a failed one, and a free one have no ratio.
 func TestAgainstWithoutRatio(t *testing.T) {
 	m := recorded(t)
 	m.add(Real{Path: "k", Form: "plain", Kernel: bookworm, Preemption: true, Error: "101 calls: 100 hits"})

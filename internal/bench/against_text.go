@@ -22,7 +22,7 @@ func (r *Report) WriteJSON(out io.Writer, real *RealKernels) error {
 	return json.NewEncoder(out).Encode(line)
 }
 
-// ParseReport reads what WriteJSON has written.
+// ParseReport reads the output of WriteJSON.
 func ParseReport(text []byte) (*Report, error) {
 	r := &Report{}
 	err := json.Unmarshal(text, r)
@@ -66,7 +66,7 @@ func (r *Report) WriteAgainst(out io.Writer, real *RealKernels) error {
 	return r.writeNoise(out)
 }
 
-// orDash stands for what is not there.
+// orDash replaces an empty text by a dash.
 func orDash(text string) string {
 	if text == "" {
 		return "-"

@@ -33,7 +33,7 @@ func BenchmarkFloor(b *testing.B) {
 	}
 }
 
-// benchSubject makes b.N calls, with what is to be measured planted.
+// benchSubject makes b.N calls with the subject's probe planted.
 func benchSubject(b *testing.B, s *subject, err error) {
 	if err == nil {
 		err = s.plant()

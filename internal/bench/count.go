@@ -62,8 +62,8 @@ func (s *subject) counts() (p Parts, hits uint64, err error) {
 	}, hits, nil
 }
 
-// counted is counts, and checks that a hit is made of what the path should have,
-// and that every call made its hits. The error is untaken where they did not.
+// counted is counts. It also checks that a hit has the path's parts, and that every call made its
+// hits; else the error is untaken.
 func (s *subject) counted(want Parts) (Parts, error) {
 	p, hits, err := s.counts()
 	switch made := uint64(s.chunk+2) * uint64(s.per); {
@@ -84,7 +84,7 @@ const quietTries = 5
 // and the instructions of its handler are no part of the calls. A run longer than the time between
 // two interrupts stays as it is. hits is the number of hits of the last run.
 func (s *subject) quiet(run func() error) (hits uint64, err error) {
-	s.Machine.Alone(true) // other processors' instructions are no part of them either
+	s.Machine.Alone(true) // other processors' instructions are no part of the calls either
 	defer s.Machine.Alone(false)
 	for range quietTries {
 		if s.hits != nil {

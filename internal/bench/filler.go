@@ -11,8 +11,8 @@ import (
 	"kprobelab/x86"
 )
 
-// The other probes stand in a module of functions that nothing calls, each a
-// mov and a ret, which are too short to be optimized.
+// The other probes are in a module of functions that nothing calls, each a mov and a ret, which are
+// too short to be optimized.
 const (
 	fillerStride = 16
 	fillerProbes = 2 // one on each instruction

@@ -5,7 +5,7 @@ import (
 	"kprobelab/x86"
 )
 
-// handlers are the probes of a subject, with what counts their hits.
+// handlers are the probes of a subject, with the counters of their hits.
 type handlers struct {
 	kp   kprobes.Kprobe
 	rp   kprobes.Kretprobe

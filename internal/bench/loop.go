@@ -24,7 +24,7 @@ type stand struct {
 	system *systemCall
 }
 
-// systemCall is one that a program makes.
+// systemCall is a system call of a program.
 type systemCall struct {
 	nr    uint64
 	words []uint64
@@ -110,7 +110,7 @@ func (s *stand) fill(n int) error {
 
 func (s *stand) symbol(name string) x86.Addr { return s.Image.Lookup(name)[0].Addr }
 
-// added is the address of what the machine or the subsystem put into memory.
+// added returns the address of a symbol that the machine or the subsystem has added.
 func (s *stand) added(name string) x86.Addr {
 	for _, sym := range s.Machine.Symbols() {
 		if sym.Name == name {

@@ -17,11 +17,10 @@ type Hardware struct {
 	// second trap of a hit that steps.
 	Trap float64 `json:"trap_us"`
 	Step float64 `json:"step_us"`
-	// Detour is a passage of the detour buffer with its call; what leads to
-	// the function tracer's handler is taken for the same.
+	// Detour is a passage of the detour buffer with its call; the way to the function tracer's
+	// handler is assumed to cost the same.
 	Detour float64 `json:"detour_us"`
-	// Trampoline is a return through the return trampoline, and what the entry
-	// does for it.
+	// Trampoline is a return through the return trampoline, with its part of the entry.
 	Trampoline float64 `json:"trampoline_us"`
 }
 

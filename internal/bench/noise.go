@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// A figure can be compared when it comes of quietRounds at least, half of which
-// are no further apart than noisyPart of their median. Below quietNS the clock
-// alone makes such a difference.
+// A figure can be compared if it comes from at least quietRounds rounds, and half of them are no
+// further apart than noisyPart of their median. Below quietNS the clock alone makes such a
+// difference.
 const (
 	quietRounds = 10
 	noisyPart   = 0.2

@@ -55,8 +55,8 @@ type drawing struct {
 // plotHeight returns the height of the report's plot.
 func (r *Report) plotHeight() int { return plotTop + plotRow*len(r.Paths) + plotBottom }
 
-// draw draws where the time goes: a bar for each path, its floor dark and what
-// is above the floor light, with the quartiles as a whisker.
+// draw draws the time of each path as a bar: its floor dark, the rest light, with the quartiles as
+// a whisker.
 func (r *Report) draw(c canvas) {
 	most := 1.0
 	for _, p := range r.Paths {
@@ -122,7 +122,7 @@ func (d *drawing) axis(y float64) {
 	}
 }
 
-// tick is a step of 1, 2 or 5 times a power of ten that makes up to eight of them.
+// tick returns a step of 1, 2 or 5 times a power of ten that makes up to eight ticks.
 func tick(most float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(most/8)))
 	for _, f := range []float64{1, 2, 5} {

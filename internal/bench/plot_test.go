@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// plotted has what is hard to draw: letters of XML's, less than nothing, a
-// floor above the figure.
+// plotted has values that are hard to draw: XML's special letters, negative values, a floor above
+// the figure.
 func plotted() *Report {
 	return &Report{Paths: []Result{
 		{Path: "k", NS: 500, Low: 480, High: 530, Floor: 400, Profile: "6.1"},

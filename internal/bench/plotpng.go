@@ -18,8 +18,8 @@ import (
 // pngScale is the number of pixels per unit of the SVG image: 2 is enough for print.
 const pngScale = 2
 
-// WritePNG draws what WriteSVG does, as a PNG image of twice the size, with the
-// Go project's font. The error is the writer's.
+// WritePNG draws the image of WriteSVG as a PNG image of twice the size, with the Go project's
+// font. The error is the writer's.
 func (r *Report) WritePNG(w io.Writer) error {
 	c, err := newPNGCanvas(plotWidth*pngScale, r.plotHeight()*pngScale)
 	if err != nil {

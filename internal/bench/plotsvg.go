@@ -8,9 +8,8 @@ import (
 	"io"
 )
 
-// WriteSVG draws where the time goes, as an SVG image: a bar for each path, its
-// floor dark and what is above the floor light, with the quartiles as a
-// whisker. The error is the writer's.
+// WriteSVG draws the time of each path as a bar in an SVG image: its floor dark, the rest light,
+// with the quartiles as a whisker. The error is the writer's.
 func (r *Report) WriteSVG(w io.Writer) error {
 	var c svgCanvas
 	height := r.plotHeight()

@@ -18,7 +18,7 @@ import (
 	"kprobelab/x86"
 )
 
-// ProgramWay is a way to learn that a program has come to a place.
+// ProgramWay is a way to detect that a program has reached a place.
 type ProgramWay struct {
 	Name      string
 	Describes string
@@ -30,15 +30,16 @@ type ProgramWay struct {
 	documented float64
 }
 
-// DocumentedOn is the processor of the documented figures, with what a kprobe and a return probe took on it, in
-// microseconds: SystemTap's runtime/uprobes/uprobes.txt, "Probe Overhead", and kprobes.rst.
+// DocumentedOn is the processor of the documented figures, with its costs of a kprobe and a return
+// probe, in microseconds: SystemTap's runtime/uprobes/uprobes.txt, "Probe Overhead", and
+// kprobes.rst.
 var DocumentedOn = struct {
 	Name            string
 	Kprobe, Returns float64
 }{"Intel Pentium M, 1495 MHz, in 2007", 0.57, 0.92}
 
-// ProgramWays are all of them. All is the kernel's own code: a uprobe's hit has its record
-// in the trace buffer with it, a debugger's what the debugger does.
+// ProgramWays lists all ways. All run the kernel's own code: a uprobe's hit includes its record in
+// the trace buffer, a debugger's hit the debugger's work.
 func ProgramWays() []ProgramWay {
 	return []ProgramWay{
 		{"ptrace", "a debugger: int3 by POKETEXT, and the step over it", stepped, "", 0},
@@ -100,7 +101,7 @@ type ProgramReport struct {
 	Hardware Hardware  `json:"hardware"`
 }
 
-// Where the kernel has what is needed, and where the program is put.
+// The kernel's files, and the program's path.
 const (
 	programFile  = "/kprobelab-bench"
 	uprobeEvents = "/sys/kernel/tracing/uprobe_events"
@@ -333,8 +334,8 @@ func (p *programs) run() (*programRun, error) {
 	return r, nil
 }
 
-// counters are functions that the kernel comes to once for each of what is counted; the
-// first that it has stands for the others.
+// counters are functions that the kernel calls once for each counted event; the first one that
+// exists is used.
 var counters = []struct {
 	count     func(*programRun) *uint64
 	functions []string
@@ -344,7 +345,7 @@ var counters = []struct {
 	{func(r *programRun) *uint64 { return &r.calls }, []string{systemcall.Wrapped + "uprobe", systemcall.Wrapped + "uretprobe"}},
 }
 
-// counted is a round in which probes of ours count what the kernel does.
+// counted makes a round in which probes of ours count the kernel's events.
 func (p *programs) counted() (*programRun, error) {
 	if err := p.lab.Machine.Restore(p.clean); err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 	"kprobelab/kimage"
 )
 
-// TestProgramsOnABootedKernel: each way comes to its hits by the traps that it is said to.
+// TestProgramsOnABootedKernel: each way has its hits, by the traps that it documents.
 func TestProgramsOnABootedKernel(t *testing.T) {
 	for _, name := range dumps.Running {
 		t.Run(name, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 // Real is the cost of a hit on one path of a real kernel, in nanoseconds of the host, as the module
 // of make bench-qemu measured it.
 type Real struct {
-	// Path is named as kprobelab's; Form tells apart what is probed on it:
-	// "plain", "jmp", "entry-handler", …
+	// Path is named as kprobelab's; Form distinguishes the probed instructions on it: "plain",
+	// "jmp", "entry-handler", …
 	Path, Form string
 	// Kernel is the release, as uname -r prints it; Preemption its PREEMPTION.
 	Kernel     string

@@ -145,7 +145,7 @@ func (r *run) progress(stage string, done int64) {
 	}
 }
 
-// examine counts what a hit is made of.
+// examine counts the parts of a hit.
 func (r *run) examine(p *Path, s *subject) (Result, error) {
 	res := Result{Path: p.Name, Describes: p.Describes, Profile: r.profile(p), Handler: p.handler(), Documented: p.Documented}
 	bare, err := s.effort()

@@ -41,7 +41,7 @@ func crossings(p *Path) float64 {
 	return n
 }
 
-// Many probes elsewhere change nothing of what a hit is made of.
+// Many probes elsewhere do not change the parts of a hit.
 func TestOtherProbes(t *testing.T) {
 	r, err := Run(&Options{Rounds: 1, Hits: 300, Paths: []string{"k", "o", "ro"}, Others: []int{1, 10, 5001}})
 	require.NoError(t, err)

@@ -15,9 +15,9 @@ type Target struct {
 	Open func(modules ...string) (*kimage.Image, error)
 	// Place is the probed place.
 	Place probepoint.Request
-	// Call is made over and over, as in "gcd(12, 18)", the syntax of
-	// `kprobelab run`. Its buffers stay what the last call left. Empty, in the
-	// guest kernel only: the function at Place, with 0 and 5.
+	// Call is made over and over, as in "gcd(12, 18)", the syntax of `kprobelab run`. Its buffers
+	// keep the last call's content. Empty, in the guest kernel only: the function at Place, with 0
+	// and 5.
 	Call string
 }
 

@@ -62,7 +62,7 @@ func TestTarget(t *testing.T) {
 	require.Equal(t, "6.1 (no PREEMPTION)", r.Find("b").Profile)
 }
 
-// A place that a call comes to several times: the figures are per hit.
+// A place that a call reaches several times: the figures are per hit.
 func TestTargetOfSeveralHits(t *testing.T) {
 	r, err := Run(&Options{
 		Rounds: 1, Hits: 100, Paths: []string{"ftrace", "r-ftrace", "next-door"},
@@ -181,7 +181,7 @@ func ruleAndHitAgree(t *testing.T, target *Target, taken map[string]int) {
 	}
 }
 
-// The words come to the function as a compiler passes them.
+// The function gets the words as a compiler passes them.
 func TestLoopPassesWords(t *testing.T) {
 	s, err := guestKernel(nil, false, 0).make()
 	require.NoError(t, err)

@@ -62,7 +62,7 @@ func countedHits(n int) string {
 	return fmt.Sprintf("%d hits", n)
 }
 
-// writeFigures writes the table of the paths, and what they are held against.
+// writeFigures writes the table of the paths, with the documented and modelled figures.
 func (r *Report) writeFigures(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "path\thandler\tothers\tns\tquartiles\tfloor\tx\ttraps\tsteps\tguest\tgo\tallocs\tdoc\tmodel\tprofile\t")
@@ -101,7 +101,7 @@ func (r *Report) writeNoise(out io.Writer) (err error) {
 // wholeNumber is a number without decimals, and so without a zero below zero.
 func wholeNumber(v float64) int { return int(math.Round(v)) }
 
-// optional leaves out what is not there.
+// optional replaces a missing figure by a dash.
 func optional(format string, v float64) string {
 	if v == 0 {
 		return "-"

@@ -23,7 +23,7 @@ func Configuration(root string) Config {
 	return c
 }
 
-// Bool is a value that is true or false, otherwise where there is none.
+// Bool returns a boolean value; otherwise is the default.
 func (c Config) Bool(name string, otherwise bool) bool {
 	value, ok := c[strings.ToLower(name)]
 	if !ok {

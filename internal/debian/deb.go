@@ -17,7 +17,7 @@ var ErrDeb = errors.New("it is no .deb")
 
 // Deb is a package's file that is being read: deb(5).
 type Deb struct {
-	// Name, Version and Architecture are what the package says of itself.
+	// Name, Version and Architecture are the package's own statements.
 	Name, Version, Architecture string
 	unpack.Package
 	data io.Closer

@@ -8,7 +8,7 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// ErrNeeds is a package, or one that another needs, that the suites do not have.
+// ErrNeeds is a package, or one of its dependencies, that the suites do not have.
 var ErrNeeds = errors.New("the package cannot be had")
 
 // relation is a package that another needs, perhaps in some versions alone: deb-control(5), Depends.
@@ -81,7 +81,7 @@ func (l *List) With(names ...string) ([]*Package, error) {
 	return list, nil
 }
 
-// choose takes one of the alternatives: one that is taken already, else the first.
+// choose returns one of the alternatives: one that is taken already, else the first.
 func (l *List) choose(of []relation, taken map[string]bool) *Package {
 	var found *Package
 	for _, r := range of {

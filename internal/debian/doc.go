@@ -1,5 +1,5 @@
-// Package debian reads what Debian's archive and those like it publish: apt's sources and their keys, signed indexes,
-// packages and what they need.
+// Package debian reads the files that Debian's archive and similar ones publish: apt's sources and
+// their keys, signed indexes, packages and their dependencies.
 //
 // It must not know how a file is fetched, nor what packages are for.
 package debian

@@ -80,7 +80,7 @@ func TestSignatures(t *testing.T) {
 	})
 }
 
-// tampered has a good signature of one key and a wrong one of another.
+// tampered makes a message with a good signature of one key and a wrong one of another.
 func tampered(text string, good, bad *tinyarchive.Key) string {
 	one := string(tinyarchive.Sign(text, good, bad))
 	other := string(tinyarchive.Sign("x"+text, good, bad))
@@ -180,7 +180,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// index is a list of packages: name, version, what it depends on, what it provides.
+// index makes a list of packages: name, version, dependencies, provided names.
 func index(t *testing.T, packages ...[4]string) *debian.List {
 	t.Helper()
 	var text bytes.Buffer

@@ -26,8 +26,8 @@ var ErrKeys = errors.New("no keys to check signatures with")
 // Keyring has the keys whose signatures count.
 type Keyring struct{ keys openpgp.EntityList }
 
-// ReadKeyring reads files of keys, packed (.gpg) or as text (.asc). What cannot be read or used in one of several is
-// passed over, but one key there must be.
+// ReadKeyring reads files of keys, packed (.gpg) or as text (.asc). Of several files, a key that
+// cannot be read or used is skipped, but there must be one key.
 func ReadKeyring(files ...string) (*Keyring, error) {
 	k := &Keyring{}
 	var first error

@@ -84,7 +84,7 @@ func (l *List) Newest(name string) *Package {
 // Names are the names of all packages, in order.
 func (l *List) Names() []string { return slices.Sorted(maps.Keys(l.named)) }
 
-// Needed are the names in what the package needs, those of alternatives, too.
+// Needed returns the names in the package's dependencies, alternatives included.
 func (p *Package) Needed() (names []string) {
 	for _, of := range relations(p.Needs) {
 		for _, one := range of {

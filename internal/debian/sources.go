@@ -12,7 +12,8 @@ import (
 type Source struct {
 	URI, Suite string
 	Components []string
-	// Keys are the files of the keys that sign it, Key is one that the entry itself has; neither where it names none.
+	// Keys are the files of the keys that sign it, Key is a key in the entry itself; both are empty
+	// if it names none.
 	Keys []string
 	Key  string
 	// Expired is true if an index is accepted past its date of validity.
@@ -22,8 +23,8 @@ type Source struct {
 // Named reports whether the entry names its keys.
 func (s *Source) Named() bool { return len(s.Keys) > 0 || s.Key != "" }
 
-// SystemSources reads the sources of apt below root, as far as they can be read: etc/apt/sources.list and what is in
-// sources.list.d.
+// SystemSources reads the sources of apt below root, as far as they can be read:
+// etc/apt/sources.list and the files in sources.list.d.
 func SystemSources(root string) []Source {
 	apt := filepath.Join(root, "etc", "apt")
 	var list []Source

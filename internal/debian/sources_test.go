@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// system writes files below a folder that stands for the system's root.
+// system writes files below a folder that takes the place of the system's root.
 func system(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()

@@ -42,8 +42,8 @@ type Client struct {
 	Pause time.Duration
 }
 
-// New makes a client. It uses the proxies of the environment, and else what proxy says for a scheme: an address, "" for
-// none.
+// New makes a client. It uses the proxies of the environment, or else the result of proxy for a
+// scheme: an address, "" for none.
 func New(proxy func(scheme string) string) *Client {
 	dialer := &net.Dialer{Timeout: 20 * time.Second}
 	transport := &http.Transport{
@@ -93,8 +93,8 @@ func (c *Client) Get(ctx context.Context, address string, limit int64) ([]byte, 
 	return b, err
 }
 
-// Fetch puts a file of that checksum (SHA-256, in hexadecimal) and size into the folder, and returns its path there. What
-// is there of it already is not fetched again.
+// Fetch puts a file of that checksum (SHA-256, in hexadecimal) and size into the folder, and
+// returns its path there. A part that is there already is not fetched again.
 func (c *Client) Fetch(ctx context.Context, address, sum string, size int64, folder, what string) (string, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", err
@@ -149,7 +149,7 @@ func check(f *os.File, sum string, size int64) error {
 	return nil
 }
 
-// goOn fetches what the file lacks.
+// goOn fetches the rest of the file.
 func (c *Client) goOn(ctx context.Context, f *os.File, address string, size int64, what string) error {
 	at, err := f.Seek(0, io.SeekEnd)
 	if err != nil || at == size {
@@ -265,7 +265,7 @@ func (w *watched) Close() error {
 	return w.ReadCloser.Close()
 }
 
-// retry does it again where another try may help, and says at last what was wrong.
+// retry repeats do if another try may help, and returns the last error.
 func (c *Client) retry(ctx context.Context, address string, do func(context.Context) error) error {
 	var err error
 	for n := 1; ; n++ {
@@ -293,7 +293,7 @@ func (c *Client) retry(ctx context.Context, address string, do func(context.Cont
 	return fmt.Errorf("%s: %w: %w", address, ErrAnswer, short(err))
 }
 
-// short leaves out what the error says of the address: it is named once.
+// short removes the address from the error: it is named once.
 func short(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {

@@ -1,5 +1,5 @@
-// Package download fetches files over HTTP into a folder, each known by its checksum: what was fetched in part is
-// gone on with, and two processes fetch a file once.
+// Package download fetches files over HTTP into a folder, each known by its checksum: a partial
+// download is continued, and two processes fetch a file once.
 //
 // It must not know what the files are.
 package download

@@ -1,8 +1,8 @@
 package mount
 
-// Guest is the guest kernel, in which what is done with the files happens too:
-// its vfs_open, vfs_read, vfs_write and kernel_clone run before the tree acts,
-// so that probes on them fire. Calls may come from several goroutines.
+// Guest is the guest kernel, which repeats the operations on the files: its vfs_open, vfs_read,
+// vfs_write and kernel_clone run before the tree acts, so that probes on them fire. Calls may come
+// from several goroutines.
 type Guest interface {
 	// Fork reports that a process has made another one, somewhere on the host. If many come at once
 	// only some are reported.

@@ -158,7 +158,7 @@ func (h *guestHandle) WriteAt(b []byte, _ int64) (int, error) {
 	return len(b), h.commit()
 }
 
-// writeAll writes until nothing is left. A kernel that takes no byte of what is left gives EIO.
+// writeAll writes until nothing is left. A kernel that accepts no more byte gives EIO.
 func (h *guestHandle) writeAll(b []byte) (done int, err error) {
 	for done < len(b) {
 		n, err := h.write(b[done:])
@@ -179,7 +179,7 @@ func (h *guestHandle) write(b []byte) (int, error) {
 	return int(n), err
 }
 
-// commit has the kernel change what it changes on closing.
+// commit makes the kernel apply its changes on closing.
 func (h *guestHandle) commit() error {
 	if !h.uncommitted {
 		return nil

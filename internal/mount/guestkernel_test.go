@@ -72,8 +72,8 @@ func (k *fakeKernel) lowest(from int64) int64 {
 	return from
 }
 
-// A kernel that takes a part of what is written gets the rest; one that takes nothing more gives an error, and
-// the number of bytes that are there. Both for files that change on closing.
+// A kernel that accepts a part of a write gets the rest. A kernel that accepts no more gives an
+// error, and the number of bytes written. Both for files that change on closing.
 func TestNothingOfAShortWriteIsLost(t *testing.T) {
 	text := "vfs_read vfs_write\nvfs_open\n"
 	for name, c := range map[string]struct {

@@ -10,9 +10,10 @@ import (
 	"kprobelab/x86"
 )
 
-// While init serves a file, the guest's buffers record nothing: a probe on vfs_read, or the function
-// tracer, would see the reading of the trace, and the trace would never end. Each CPU's part of a buffer has
-// a count of those who want that (ring_buffer_per_cpu.record_disabled), which no file shows.
+// While init serves a file, the guest's buffers record nothing: a probe on vfs_read, or the
+// function tracer, would record the reading of the trace, and the trace would never end. Each CPU's
+// part of a buffer has a count of the requests for that (ring_buffer_per_cpu.record_disabled),
+// which no file shows.
 
 // quieter knows where the counts are.
 type quieter struct {
@@ -25,7 +26,7 @@ type quieter struct {
 	cpus                             int
 }
 
-// newQuieter finds them by the kernel's types; nil where it has none.
+// newQuieter finds the counts by the kernel's types; nil without types.
 func newQuieter(f *Live) *quieter {
 	head := f.lab.Image.Lookup("ftrace_trace_arrays")
 	if len(head) != 1 {

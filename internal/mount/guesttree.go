@@ -18,14 +18,15 @@ import (
 	"kprobelab/tracing"
 )
 
-// guestTree is the booted kernel's own tracing directory: each use of a file is a system call of the
-// guest's init, which the kernel's own code serves. All files that show or change events and buffers
-// are the guest's then, so that there is one view of them: an event that is defined here fires beside the
-// kernel's static ones, in one trace, with all tracers, triggers and options that the kernel has.
+// guestTree is the booted kernel's own tracing directory: each use of a file is a system call of
+// the guest's init, which the kernel's own code serves. All files that show or change events and
+// buffers are the guest's then, so that there is one view of them: an event that is defined here
+// fires together with the kernel's static ones, in one trace, with all tracers, triggers and
+// options of the kernel.
 type guestTree struct {
 	live  *Live
 	quiet *quieter
-	// make makes a system call of init's, which records nothing where it is given a quieter.
+	// make makes a system call of init, which records nothing if it is given a quieter.
 	make func(quiet *quieter, name string, args ...any) (int64, error)
 	// ranMu protects ran, which is closed when guest code has run: a file that had nothing may have
 	// something then.
@@ -48,7 +49,7 @@ var elsewhere = map[string]string{
 	"kernel/stack_tracer_enabled": "/proc/sys/kernel/stack_tracer_enabled",
 }
 
-// newGuestTree is the guest's tracing directory; nil where there is none that can be reached: the
+// newGuestTree returns the guest's tracing directory; nil if there is none that can be reached: the
 // dump is not of kprobelab boot, or the kernel has no tracefs.
 func newGuestTree(f *Live) *guestTree {
 	if f.lab.Image.Core() == nil {
@@ -115,8 +116,8 @@ func (g *guestTree) systemCall(quiet *quieter, name string, args ...any) (n int6
 	return n, nil
 }
 
-// sleep has init leave the CPU for a moment after calls, as a program does now and then: the kernel notes the
-// names of tasks for the trace when they do, and does what it has put off.
+// sleep makes init leave the CPU for a moment after calls, as a program does now and then: the
+// kernel records the names of tasks for the trace when they do, and runs deferred work.
 func (g *guestTree) sleep() {
 	moment := make([]byte, 16) // struct timespec
 	moment[8] = 1

@@ -17,7 +17,7 @@ var ErrNoFUSE = errors.New("cannot mount")
 // device is the file by which a process speaks FUSE with the kernel.
 const device = "/dev/fuse"
 
-// host answers what a mount needs of the system and of the user.
+// host answers a mount's questions about the system and the user.
 type host struct {
 	root bool
 	stat func(name string) (fs.FileInfo, error)
@@ -60,8 +60,8 @@ func (h host) supported() error {
 	return fmt.Errorf("%w: %s", ErrNoFUSE, strings.Join(missing, "; and "))
 }
 
-// missing lists what has to be mended before a mount can work. fusermount3 opens the
-// device with the rights of the user who calls it.
+// missing lists the obstacles to a mount. fusermount3 opens the device with the rights of the user
+// who calls it.
 func (h host) missing() []string {
 	var out []string
 	if !h.root {
@@ -79,7 +79,7 @@ func (h host) missing() []string {
 	return out
 }
 
-// closed says why the device cannot be opened, and what mends that.
+// closed returns the reason why the device cannot be opened, with the remedy.
 func (h host) closed(i fs.FileInfo, err error) string {
 	switch {
 	case !errors.Is(err, fs.ErrPermission):

@@ -23,8 +23,8 @@ type Live struct {
 	log    func(string)
 }
 
-// NewLive makes the files. log receives the lines of the kernel's log, and what
-// goes wrong in the guest. The caller closes it, and the lab after it.
+// NewLive makes the files. log receives the lines of the kernel's log, and the guest's errors. The
+// caller closes it, and the lab after it.
 func NewLive(l *kprobelab.Lab, log func(line string)) (*Live, error) {
 	f := &Live{lab: l, log: log, root: newRoot()}
 	f.guest.live, f.call.live = f, f
@@ -42,8 +42,8 @@ func NewLive(l *kprobelab.Lab, log func(line string)) (*Live, error) {
 	return f, nil
 }
 
-// newRoot is the part of the guest's root that a host can lay over its own, so
-// that the guest sees what programs do in /tmp and with /dev/null.
+// newRoot is the part of the guest's root that a host can lay over its own, so that the guest sees
+// programs' use of /tmp and /dev/null.
 func newRoot() *MemTree {
 	t := NewMemTree()
 	for _, err := range []error{t.Fix("dev"), t.Null("dev/null"), t.Fix("tmp")} {

@@ -199,8 +199,8 @@ func TestShellAtTheMount(t *testing.T) {
 	require.True(t, strings.HasSuffix(string(out), "\n               ^\n"), string(out))
 }
 
-// What a process gives to a system call is in user memory; what the kernel
-// made of it is not (the kernel's own test kprobe_args_user).
+// A process's argument of a system call is in user memory; the kernel's copy is not (the kernel's
+// own test kprobe_args_user).
 func TestArgumentsOfSystemCallsAreTheUsers(t *testing.T) {
 	f := live(t)
 	for _, d := range []string{

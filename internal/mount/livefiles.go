@@ -26,7 +26,7 @@ func (f *Live) text(make func() string) func(int) (tracing.Handle, error) {
 	}
 }
 
-// textHandle is an open text, which takes what is written in write.
+// textHandle is an open text; write accepts written bytes.
 type textHandle struct {
 	text  string
 	write func(b []byte) error

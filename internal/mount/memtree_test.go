@@ -194,5 +194,5 @@ func TestGrafted(t *testing.T) {
 	require.True(t, i.IsDir())
 }
 
-// readOnly hides what a store can make.
+// readOnly hides the methods of a store that make files.
 type readOnly struct{ tracing.Tree }

@@ -44,8 +44,8 @@ func mountOf(t *testing.T, tree tracing.Tree, g Guest) *Mount {
 	return m
 }
 
-// soon fails the test, instead of hanging, where fn does not return. The limit
-// is far beyond what anything here takes.
+// soon fails the test, instead of hanging, if fn does not return. The limit is far above every
+// duration here.
 func soon(t *testing.T, what string, fn func()) {
 	t.Helper()
 	done := make(chan struct{})

@@ -173,7 +173,7 @@ type handle struct {
 	m  *Mount
 	h  tracing.Handle
 	fd int
-	// waits: its reads wait for what comes.
+	// waits: its reads wait for data.
 	waits bool
 }
 
@@ -209,8 +209,8 @@ func (h *handle) Read(ctx context.Context, b []byte, off int64) (fuse.ReadResult
 	return fuse.ReadResultData(b[:n]), 0
 }
 
-// read reads once, or for the page cache, which takes a short read for the file's end, as often as
-// something comes.
+// read reads once, or for the page cache, which takes a short read for the file's end, until no
+// more comes.
 func (h *handle) read(ctx context.Context, b []byte, off int64, whole bool) (n int, err error) {
 	for n < len(b) {
 		var k int

@@ -10,9 +10,9 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// fileFlags knows of the reads under way, by the channel that cancels them, what the server does not
-// hand to a node: whether the file has O_NONBLOCK at that moment, which fcntl changes after a
-// file is open, and whether it is the page cache that reads.
+// fileFlags has facts about the reads under way that the server does not pass to a node, by the
+// channel that cancels them: whether the file has O_NONBLOCK at that moment, which fcntl can change
+// after the open, and whether the page cache reads.
 type fileFlags struct{ reads sync.Map }
 
 // readFlags are the flags of one read.
@@ -28,13 +28,13 @@ func (f *fileFlags) of(ctx context.Context) readFlags {
 type flagged struct {
 	fuse.RawFileSystem
 	flags *fileFlags
-	// old tells the host that what it knows of a file is old.
+	// old tells the host that its attributes of a file are out of date.
 	old func(node uint64)
 }
 
 // Read implements fuse.RawFileSystem.
 func (r *flagged) Read(cancel <-chan struct{}, in *fuse.ReadIn, b []byte) (fuse.ReadResult, fuse.Status) {
-	// A read of a program's names its lock owner; one of the page cache's does not.
+	// A program's read names its lock owner; the page cache's does not.
 	flags := readFlags{nonBlocking: in.Flags&syscall.O_NONBLOCK != 0, cached: in.ReadFlags&fuse.READ_LOCKOWNER == 0}
 	if flags != (readFlags{}) {
 		r.flags.reads.Store(cancel, flags)

@@ -21,7 +21,7 @@ var ErrPlace = errors.New("the real kernel's tracing files belong there")
 // all later accesses reach the real kernel.
 var realPlaces = []string{"/sys/kernel/tracing", "/sys/kernel/debug", "/tracing", "/trace"}
 
-// isReal: the directory is one of these places, or in one.
+// isReal reports whether the directory is one of these places, or below one.
 func isReal(dir string) bool {
 	return slices.ContainsFunc(realPlaces, func(place string) bool {
 		return dir == place || strings.HasPrefix(dir, place+"/")

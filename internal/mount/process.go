@@ -89,8 +89,7 @@ func newest() int {
 	return n
 }
 
-// stat reads a process's name and its parent's number; nothing where it is
-// gone.
+// stat reads a process's name and its parent's number; nothing if the process has gone.
 func stat(pid int) (comm string, parent int) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

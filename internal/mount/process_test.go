@@ -11,7 +11,8 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// The processes that have come to a mount are remembered up to the bound; then all are forgotten, and count as new once more.
+// The processes that use a mount are remembered up to the bound; then all are forgotten, and count
+// as new once more.
 func TestProcessesThatComeToAMount(t *testing.T) {
 	p := newProcesses()
 	for i := range bounded.MountProcesses - 1 {

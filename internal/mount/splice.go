@@ -16,8 +16,8 @@ import (
 // answer, because it has meanwhile been told that its attributes of the file are out of date. When
 // a program seeks to the end of a file (lseek), 0 is cached.
 
-// rawPages is the file of a buffer's pages. trace-cmd takes a splice that moves nothing for one that will,
-// and one that is refused for the end.
+// rawPages is the file of a buffer's pages. trace-cmd retries a splice that moves nothing, and
+// stops at one that is refused.
 const rawPages = "trace_pipe_raw"
 
 // unknownSize is more than a file has.
@@ -51,7 +51,7 @@ func (r *flagged) Write(cancel <-chan struct{}, in *fuse.WriteIn, b []byte) (uin
 	return r.RawFileSystem.Write(cancel, in, b)
 }
 
-// waits reports whether reads of a file wait for what comes. The page cache would take the first of it for
-// all: sendfile and splice are refused there with EINVAL, as files refuse them that have no such operation,
-// and programs read instead.
+// waits reports whether reads of a file wait for data. The page cache would take the first piece
+// for the whole file: sendfile and splice are refused there with EINVAL, as by files without such
+// an operation, and programs read instead.
 func waits(name string) bool { return path.Base(name) == "trace_pipe" }

@@ -86,7 +86,7 @@ func seekAndRead(t *testing.T, file string) ([]byte, error) {
 	}
 }
 
-// However a program gets at what is in a file, it gets it all.
+// By every way to read a file, a program gets all of its content.
 func TestReadersThatDoNotRead(t *testing.T) {
 	f := live(t)
 	var all strings.Builder
@@ -113,7 +113,7 @@ func TestReadersThatDoNotRead(t *testing.T) {
 	}
 }
 
-// What is new is read, and what is appended goes to the end, whatever size the host has noted.
+// New content is read, and appended bytes go to the end, whatever size the host has cached.
 func TestReadersSeeWhatIsNew(t *testing.T) {
 	f := live(t)
 	m := mountOf(t, f.Tree(), f.Guest())

@@ -14,7 +14,8 @@ var (
 	entryNow = entryWith(bits{40, 3}, bits{43, 1}, bits{})
 	// entrySignal is 6.3's.
 	entrySignal = entryWith(bits{40, 2}, bits{42, 1}, bits{43, 1})
-	// entryEnd is to 6.2. The first ones had no flag of the stack's end, and its bit is never set.
+	// entryEnd is to 6.2. The first versions had no flag of the stack's end; there its bit is never
+	// set.
 	entryEnd = entryWith(bits{40, 2}, bits{}, bits{42, 1})
 )
 

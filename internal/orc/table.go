@@ -158,8 +158,8 @@ func (l *layout) decode(w uint64) entry {
 	return e
 }
 
-// table is a sorted list of addresses, each as its distance from where it is listed, and
-// what is known from each of them on.
+// table is a sorted list of addresses, each as its distance from its own place, with the entry that
+// holds from that address on.
 type table struct {
 	ips, entries x86.Addr
 	n            int

@@ -19,9 +19,9 @@ type Unwinder struct {
 	modules    x86.Addr
 }
 
-// New finds the tables of a kernel: by its symbols, and by what its types or, without them, the entries
-// say of their layout. It returns nil where the kernel has none, or does not say. read reads all of b,
-// or fails.
+// New finds the tables of a kernel by its symbols, and their layout by its types or, without types,
+// by the entries. It returns nil if the kernel has no tables, or the layout is unknown. read reads
+// all of b, or fails.
 func New(lookup func(name string) []kimage.Symbol, types *kimage.Types, read func(at x86.Addr, b []byte) error) *Unwinder {
 	at := func(name string) x86.Addr {
 		if s := lookup(name); len(s) > 0 {
@@ -95,10 +95,9 @@ const (
 	wordBytes = 8
 )
 
-// Walk calls fn with each return address above a frame, and where on the stack it lies,
-// until fn says false or the stack ends. A return address that something has replaced is
-// what original says; nil: it is as it is. It reports whether the walk came to an end
-// that the tables know.
+// Walk calls fn with each return address above a frame, and its place on the stack, until fn
+// returns false or the stack ends. original returns the true address for a replaced one; nil: no
+// address is replaced. Walk reports whether it reached an end that the tables know.
 func (u *Unwinder) Walk(f Frame, original func(addr, at uint64) uint64, fn func(addr, at uint64) bool) bool {
 	if original == nil {
 		original = func(addr, _ uint64) uint64 { return addr }

@@ -27,7 +27,7 @@ const (
 	sysEventFD                                        = 290
 )
 
-// data is a page that programs of build can write, below what build puts there.
+// data is a page that programs of build can write, below build's own data.
 const data = 0x402100
 
 // hostile is a program whose system calls the test makes.

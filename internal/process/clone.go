@@ -48,7 +48,7 @@ func (p *Process) clone(r *x86.PtRegs) (uint64, error) {
 	}, r)
 }
 
-// Sizes of struct clone_args: the first that there was, and what a kernel reads at all.
+// Sizes of struct clone_args: of its first version, and the most that a kernel reads.
 const (
 	cloneArgs    = 64
 	maxCloneArgs = PageSize

@@ -186,7 +186,7 @@ func (p *Process) fcntl(r *x86.PtRegs) (uint64, error) {
 
 const openLarge = 0100000
 
-// retrying makes a call that may have to wait until an object is ready for one of some events.
+// retrying makes a call that may have to wait until an object is ready for one of the events.
 func (p *Process) retrying(d *description, events uint32, r *x86.PtRegs, call func() (uint64, error)) (uint64, error) {
 	n, err := call()
 	if !errors.Is(err, errWait) {
@@ -260,7 +260,7 @@ func (p *Process) writeFrom(d *description, buf x86.Addr, n uint64, at *int64) (
 	return uint64(done), err
 }
 
-// writing writes all of what a program gives, and waits in between.
+// writing writes all of a program's bytes, and waits in between.
 func (p *Process) writing(d *description, buf x86.Addr, n uint64, r *x86.PtRegs) (uint64, error) {
 	done := uint64(0)
 	return p.retrying(d, pollOut, r, func() (uint64, error) {

@@ -91,7 +91,8 @@ func (p *Process) execveAt(dir, at uint64, r *x86.PtRegs) (uint64, error) {
 	return 0, nil
 }
 
-// alone ends the other threads of the process; the one that runs takes the first's number (de_thread).
+// alone ends the other threads of the process; the running one gets the first thread's number
+// (de_thread).
 func (p *Process) alone() {
 	for _, t := range p.threads {
 		if t != p.thread && !t.ended {

@@ -118,7 +118,8 @@ func (s *Space) capture() error {
 	return nil
 }
 
-// forgetShared drops what a shared mapping's pages hold, but for pages that another space maps, too.
+// forgetShared drops the content of a shared mapping's pages, except pages that another space maps,
+// too.
 func (s *Space) forgetShared(v *Mapping) {
 	var others []x86.Range
 	for _, o := range s.spaces {
@@ -246,7 +247,7 @@ func (s *Space) holds(p x86.Addr, v *Mapping, f *frame) bool {
 	return known && f == g
 }
 
-// fork is a copy, which shares all pages until one of the two writes.
+// fork makes a copy, which shares all pages until one of the two writes.
 func (s *Space) fork() (*Space, error) {
 	n := uint64(0)
 	for _, v := range s.maps {

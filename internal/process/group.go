@@ -17,7 +17,7 @@ type group struct {
 	threads  []*thread
 	exitCode int // of the first thread
 	open     map[int]descriptor
-	// args are its arguments, comm what it has called itself, "" for its program's name.
+	// args are its arguments, comm the name that it has set, "" for its program's name.
 	args []string
 	env  []string
 	comm string

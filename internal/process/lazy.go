@@ -191,7 +191,7 @@ func (p *Process) mremap(r *x86.PtRegs) (uint64, error) {
 	return p.move(was, to)
 }
 
-// move puts what a range has to another, which may be longer: it gets more of the last mapping.
+// move moves the mappings of a range to another range. If that is longer, the last mapping grows.
 func (p *Process) move(was, to x86.Range) (uint64, error) {
 	list, err := p.split(x86.Range{Start: was.Start, End: min(was.End, was.Start.Add(int64(to.Len())))})
 	if err != nil {
@@ -215,7 +215,7 @@ func (p *Process) move(was, to x86.Range) (uint64, error) {
 			w.End = to.End
 		}
 		if _, err := p.Map(w); err != nil {
-			return 0, errors.Join(err, p.Unmap(to)) // none of it stays in two places
+			return 0, errors.Join(err, p.Unmap(to)) // no page remains in two places
 		}
 		if v.lazy {
 			continue

@@ -31,7 +31,8 @@ func counted(t *testing.T, most int, call func(i int) int64) (int, errno.Errno) 
 	return 0, 0
 }
 
-// What a program makes again and again ends with the kernel's errno at the bound, and goes on once some of it is given back.
+// A program that makes more and more of a thing gets the kernel's errno at the bound, and can go on
+// once some are freed.
 func TestNumbersOfAProgramAreBounded(t *testing.T) {
 	const std = 3 // descriptors that a program begins with
 	for name, c := range map[string]struct {
@@ -95,8 +96,8 @@ func TestNumbersOfAProgramAreBounded(t *testing.T) {
 	}
 }
 
-// Pipes are bounded over all processes, epoll's entries over all instances: what one process may have, many would have many
-// times.
+// Pipes are bounded over all processes, epoll's entries over all instances: a bound per process
+// would be multiplied by the number of processes.
 func TestPipesAndEpollsOfManyProcessesAreBounded(t *testing.T) {
 	// Each child makes pipes until it cannot, and tells by its exit code whether it was for want of descriptors (24) or of
 	// pipes (23); it stays until the others have come.

@@ -11,7 +11,7 @@ import (
 	"kprobelab/x86"
 )
 
-// loaded is a program that can be mapped: its file, what it executes, its arguments.
+// loaded is a program that can be mapped: its file, its image, its arguments.
 type loaded struct {
 	file  *File
 	args  []string
@@ -43,7 +43,7 @@ func (e *NoInterpreterError) Error() string {
 // Unwrap is the errno that execve returns.
 func (e *NoInterpreterError) Unwrap() error { return errno.ENOENT }
 
-// prepare finds what execve of a file would execute.
+// prepare finds the program that execve of a file would execute.
 func (p *Process) prepare(f *File, args []string) (*loaded, error) {
 	l := &loaded{file: f, args: args}
 	for n := 0; bytes.HasPrefix(f.Data, []byte("#!")); n++ {

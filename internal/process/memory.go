@@ -37,7 +37,7 @@ type Mapping struct {
 	lazy, grown bool
 }
 
-// FileOffset is the offset in its file of an address of it.
+// FileOffset returns the offset in its file of one of its addresses.
 func (v *Mapping) FileOffset(a x86.Addr) uint64 { return v.Offset + uint64(a-v.Start) }
 
 // String is a line of /proc/PID/maps, but for the device and inode.
@@ -83,7 +83,7 @@ type Space struct {
 	start, end, limit x86.Addr
 }
 
-// At is the mapping of an address, nil where there is none.
+// At returns the mapping of an address, nil if there is none.
 func (s *Space) At(a x86.Addr) *Mapping {
 	i := s.after(a)
 	if i < len(s.maps) && s.maps[i].Contains(a) {
@@ -101,7 +101,7 @@ func (s *Space) Maps() []Mapping {
 	return list
 }
 
-// Map maps v.Range, in place of what is there, with what its file has.
+// Map maps v.Range with its file's content, in place of earlier mappings.
 func (s *Space) Map(v Mapping) (*Mapping, error) {
 	n := v.Len() / PageSize
 	if v.Start%PageSize != 0 || v.Len()%PageSize != 0 || n == 0 || v.Start < lowest || v.End > userTop || v.End < v.Start {
@@ -130,7 +130,7 @@ func (s *Space) insert(v *Mapping) {
 	s.maps = slices.Insert(s.maps, i, v)
 }
 
-// fill gives a mapping's pages their content: what the file has, and zeros.
+// fill gives a mapping's pages their content: the file's bytes, and zeros.
 func (s *Space) fill(v *Mapping) error {
 	if v.lazy {
 		return nil
@@ -188,7 +188,7 @@ func (s *Space) lay(v *Mapping, put func(write func(x86.Addr, []byte) error) err
 
 var zeros [PageSize]byte
 
-// attributes of pages: what can be executed or written can be read.
+// attributes returns the attributes of pages: executable or writable pages are readable.
 func attributes(prot int) byte {
 	attr := byte(0)
 	if prot != 0 {
@@ -203,7 +203,7 @@ func attributes(prot int) byte {
 	return attr
 }
 
-// Unmap takes a range away, whatever of it is mapped.
+// Unmap removes the mappings of a range, if it has any.
 func (s *Space) Unmap(r x86.Range) error {
 	list, err := s.split(r)
 	if err != nil {
@@ -319,7 +319,7 @@ func (s *Space) before(a x86.Addr) int {
 	return sort.Search(len(s.maps), func(i int) bool { return s.maps[i].Start >= a })
 }
 
-// join makes one of neighbours that are alike, so that their number stays small.
+// join merges equal neighbours, so that their number stays small.
 func (s *Space) join() {
 	out := s.maps[:0]
 	for _, v := range s.maps {
@@ -419,8 +419,8 @@ func (s *Space) setBreak(to x86.Addr) x86.Addr {
 	return to
 }
 
-// Read, Write and Poke are the kernel's accesses: Read and Write fail where the
-// program's own would, Poke writes what can be executed.
+// Read, Write and Poke are the kernel's accesses: Read and Write fail where the program's own
+// would, Poke writes executable pages.
 func (s *Space) Read(a x86.Addr, b []byte) error {
 	if s.in != s {
 		return s.apart(a, b, 0, func(f *frame, at int, part []byte) *frame { copy(part, f.bytes()[at:]); return f })

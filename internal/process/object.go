@@ -117,7 +117,7 @@ func (o *made) write(p *Process, at *int64, b []byte) (int, error) {
 	return n, nil
 }
 
-// resize gives the file another length. What mappings show of it does not change.
+// resize changes the file's length. The content in mappings of it does not change.
 func (o *made) resize(p *Process, n int) error {
 	if n > len(o.file.Data) && p.written+n-len(o.file.Data) > bounded.MadeFiles {
 		if p.sweep(); p.written+n-len(o.file.Data) > bounded.MadeFiles {

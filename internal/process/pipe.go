@@ -20,7 +20,7 @@ type pipe struct {
 	inode uint64
 }
 
-// pipeEnd is one of its two ends.
+// pipeEnd is the reading or the writing end of a pipe.
 type pipeEnd struct {
 	*pipe
 	writes bool

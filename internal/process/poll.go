@@ -20,8 +20,8 @@ const (
 	pollKnown = pollIn | pollOut | pollErr | pollHup
 )
 
-// waitReady makes a call that counts what is ready, and waits until something is or a time has passed; at most
-// the time is in nanoseconds, negative for ever.
+// waitReady makes a call that counts ready objects, and waits until one is ready or the timeout has
+// passed. timeout is in nanoseconds, negative for ever.
 func (p *Process) waitReady(r *x86.PtRegs, timeout int64, call func() (uint64, error)) (uint64, error) {
 	n, err := call()
 	if n > 0 || err != nil || timeout == 0 {

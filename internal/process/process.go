@@ -38,7 +38,7 @@ type Config struct {
 	Tracer Tracer
 }
 
-// Tracer gets what happens to the program first.
+// Tracer gets the events of the program first.
 type Tracer interface {
 	// Start is called before anything of the process is mapped.
 	Start(p *Process)
@@ -95,7 +95,8 @@ type Process struct {
 	stderr  output
 	files   map[string]*File
 	inodes  map[*File]uint64
-	// folders are by their names, makes what the program has made, written how many bytes that are.
+	// folders are by their names, makes the files that the program has made, written their size in
+	// bytes.
 	folders   map[string]*folder
 	makes     map[*File]*made
 	snapshots map[*File]struct{}
@@ -205,7 +206,7 @@ var ownCode = []byte{
 	0xb8, 1, 0, 0, 0, 0x0f, 0xa2, 0x89, 0xd0, 0xc3, // mov $1,%eax; cpuid; mov %edx,%eax; ret
 }
 
-// Where it has what.
+// Offsets in the own code.
 const (
 	baseCode    = 2
 	floatSave   = 5
@@ -314,7 +315,7 @@ const (
 	atSecure, atRandom, atExecfn                                 = 23, 25, 31
 )
 
-// arguments makes the stack and puts on it what a program finds there.
+// arguments maps the stack and puts the program's initial stack content on it.
 func (p *Process) arguments(l *loaded, env []string, base x86.Addr) (x86.Addr, error) {
 	if _, err := p.Map(Mapping{Range: x86.Range{Start: stackTop - stackSize, End: stackTop}, Prot: ProtRead | ProtWrite, Name: "[stack]"}); err != nil {
 		return 0, err
@@ -491,7 +492,7 @@ func (p *Process) setBase(v uint64, regs *x86.PtRegs) {
 	regs.CX, regs.AX, regs.DX = msrFSBase, v&0xffffffff, v>>32
 }
 
-// Comm is the program's name as the kernel keeps it, 15 bytes of it.
+// Comm returns the program's name as the kernel keeps it, 15 bytes of it.
 func (p *Process) Comm() string { return p.group.name() }
 
 func (g *group) name() string {

@@ -93,7 +93,7 @@ const (
 	codeThread = -6
 )
 
-// siginfo is a signal with what the kernel knows of it, as a handler sees it.
+// siginfo is a signal with the kernel's information about it, as a handler gets it.
 type siginfo struct {
 	signal Signal
 	code   int32
@@ -251,8 +251,8 @@ func (p *Process) take(t *thread) (i siginfo, ok bool) {
 // the program goes on.
 func (p *Process) Send(s Signal) { _ = p.send(infoFrom(s, codeUser, uint32(p.PID())), p.thread) } // the queue has room for those
 
-// Force makes a signal pending that is due to what the program did itself: where it is blocked or
-// ignored, it kills (force_sig).
+// Force makes a signal pending that the program itself has caused: if it is blocked or ignored, it
+// kills (force_sig).
 func (p *Process) Force(s Signal) { p.force(infoAt(s, codeKernel, 0)) }
 
 func (p *Process) force(i siginfo) {
@@ -261,7 +261,7 @@ func (p *Process) force(i siginfo) {
 		a.handler = handlerDefault
 		p.mask &^= setOf(i.signal)
 	}
-	_ = p.sent.add(i) // one that is pending already does the same
+	_ = p.sent.add(i) // an equal pending signal has the same effect
 }
 
 // fatal reports whether a pending signal will kill the process.

@@ -309,7 +309,7 @@ func (p *Process) mmap(r *x86.PtRegs) (uint64, error) {
 		}
 		switch {
 		case r.R10&shared != 0 && v.Prot&ProtWrite != 0:
-			return 0, errno.EACCES // what is written would have to reach the file
+			return 0, errno.EACCES // writes would have to reach the file
 		case r.R9+r.SI < r.R9:
 			return 0, errno.EINVAL
 		}
@@ -383,7 +383,7 @@ func (p *Process) uname(r *x86.PtRegs) (uint64, error) {
 // epoch is the time of day when a program begins: 2026-01-01.
 const epoch = 1767225600
 
-// putTime writes seconds and what is beside them, in units of so many nanoseconds.
+// putTime writes seconds and the rest, in units of so many nanoseconds.
 func (p *Process) putTime(at uint64, unit uint64) (uint64, error) {
 	now := p.Now()
 	b := binary.LittleEndian.AppendUint64(nil, epoch+now/1e9)

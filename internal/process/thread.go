@@ -59,7 +59,7 @@ var errWaits = errors.New("the program waits, and nobody could wake it")
 // TID is the running thread; the first has the process's number.
 func (p *Process) TID() int { return p.tid }
 
-// Now is the virtual clock: the machine's, and what was slept.
+// Now returns the virtual clock: the machine's clock plus the time slept.
 func (p *Process) Now() uint64 { return p.m.Now() + p.skipped }
 
 // back is the way back to the program: another thread may go on, signals are delivered.
@@ -272,7 +272,7 @@ func (p *Process) yield(*x86.PtRegs) (uint64, error) {
 	return 0, nil
 }
 
-// Yield lets another thread go on first, where there is one.
+// Yield lets another thread run first, if there is one.
 func (p *Process) Yield() { p.yields = true }
 
 // exitThread is exit: the last thread's ends the program, with the first's code.

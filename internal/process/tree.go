@@ -15,8 +15,8 @@ import (
 	"kprobelab/x86"
 )
 
-// The program's files are the given ones, under their names, with the folders that these are in; devices; a
-// few files of /proc about itself; and what it makes in /tmp. Nothing of it is the host's.
+// The program's files are the given ones, under their names, with their folders; devices; a few
+// files of /proc about itself; and the files that it makes in /tmp. None of them is the host's.
 
 // made files and folders may be here.
 const scratch = "/tmp"
@@ -143,7 +143,7 @@ func (p *Process) descriptorOf(name string) *description {
 	return p.open[n].description
 }
 
-// lookup finds what has a name; it follows links.
+// lookup finds the object of a name; it follows links.
 func (p *Process) lookup(name string) (object, error) {
 	if d := p.descriptorOf(name); d != nil {
 		return d.object, nil

@@ -11,8 +11,8 @@ import (
 	"kprobelab/internal/tinyprogram"
 )
 
-// A program is in user mode: what is privileged ends in the exception that a processor has for it, and in the signal that
-// a kernel makes of that.
+// A program is in user mode: a privileged instruction ends in the processor's exception for it, and
+// in the kernel's signal for that exception.
 func TestPrivilegedInstructionsFault(t *testing.T) {
 	const segv, ill = process.SIGSEGV, process.SIGILL
 	for text, want := range map[string]process.Signal{
@@ -64,8 +64,8 @@ func bytesOf(t testing.TB, text string) (code []byte) {
 	return code
 }
 
-// The kernel's half of the addresses is not there for a program: it can neither read, write nor execute what the machine
-// has there, also right after the machine itself has executed it.
+// The kernel's half of the addresses does not exist for a program: it can neither read, write nor
+// execute the machine's memory there, also right after the machine itself has executed it.
 func TestKernelsHalfIsNotThere(t *testing.T) {
 	const own = "movabs $0xffffffffc0001040,%rbx\n" // the machine's own code for programs
 	const heap = "movabs $0xffff888000001000,%rbx\n"
@@ -115,8 +115,8 @@ func TestModeOfAProgram(t *testing.T) {
 	}
 }
 
-// What precedes a privileged instruction has been executed, what follows it has not; so it goes again after the text has
-// changed, and where there are more of them than an engine keeps apart.
+// Instructions before a privileged instruction have been executed, later ones have not. The same
+// holds after the text has changed, and for more of them than an engine keeps separately.
 func TestRegistersAtAPrivilegedInstruction(t *testing.T) {
 	for _, text := range []string{"cli", "hlt", ".byte 0xec", ".byte 0xef", ".byte 0x6e", ".byte 0x0f,0x33", ".byte 0x0f,0x23,0xf8", ".byte 0x0f,0x30", ".byte 0x66,0x0f,0x07"} {
 		t.Run(text, func(t *testing.T) {

@@ -65,7 +65,7 @@ func (a *archive) add(e Entry) error {
 	return a.put(data, size, e.Name)
 }
 
-// put appends so many bytes, and what aligns the next.
+// put appends so many bytes, and the padding after them.
 func (a *archive) put(r io.Reader, n int64, name string) error {
 	got, err := io.CopyN(a.w, r, n)
 	if err == io.EOF {
@@ -103,8 +103,8 @@ func openFile(name string) (io.ReadCloser, int64, error) {
 	return f, info.Size(), nil
 }
 
-// writeInitramfs writes an archive with the init program, a console for it, and the
-// files, in order; what is in a folder comes after the folder.
+// writeInitramfs writes an archive with the init program, a console for it, and the files, in
+// order; a folder comes before its content.
 func writeInitramfs(w io.Writer, init []byte, files []Entry) error {
 	a := archive{w: bufio.NewWriter(w)}
 	for _, e := range slices.Concat([]Entry{

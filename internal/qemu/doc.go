@@ -2,6 +2,6 @@
 // initramfs of our own making, and speaks with it: frames from its init arrive
 // through QEMU's debug port, its memory is read through QEMU's monitor.
 //
-// It must not know what the init does, or what its frames mean. The package
-// frame is their form, the package wire what init sends them with.
+// It must not know init's actions, nor what its frames mean. Package frame defines the form of a
+// frame, package wire is init's sender.
 package qemu

@@ -18,7 +18,7 @@ const Program = "qemu-system-x86_64"
 // after cmpxchg16b.
 const oldest = 10
 
-// ErrNone is a program that is not QEMU, or one that is too old.
+// ErrNone is a program that is not QEMU, or a QEMU that is too old.
 var ErrNone = errors.New("no QEMU to boot with")
 
 // Found is a QEMU, and its version.
@@ -50,8 +50,8 @@ func Try(ctx context.Context, program string) (Found, error) {
 	return Found{path, string(m[1])}, nil
 }
 
-// Find finds QEMU: the program of $KPROBELAB_QEMU, else the one in PATH if it is new
-// enough, else what fetch returns.
+// Find finds QEMU: the program of $KPROBELAB_QEMU, else the program in PATH if it is new enough,
+// else the result of fetch.
 func Find(ctx context.Context, fetch func() (string, error)) (Found, error) {
 	if named := os.Getenv("KPROBELAB_QEMU"); named != "" {
 		return Try(ctx, named)
@@ -67,7 +67,7 @@ func Find(ctx context.Context, fetch func() (string, error)) (Found, error) {
 	return Try(ctx, path)
 }
 
-// head keeps the beginning of what is written to it.
+// head keeps the beginning of the bytes written to it.
 type head []byte
 
 func (h *head) Write(p []byte) (int, error) {

@@ -33,7 +33,7 @@ func (r *Running) Debug() (*Debugger, error) {
 	return d, err
 }
 
-// BreakAt stops the machine before it runs what stands at an address.
+// BreakAt stops the machine before it executes the instruction at an address.
 func (d *Debugger) BreakAt(at x86.Addr) error { return d.set("Z1", at) }
 
 // Clear takes the breakpoint away.
@@ -85,7 +85,7 @@ var names = [...]string{"rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", 
 // IP is the address of the next instruction.
 func (r *Registers) IP() x86.Addr { return x86.Addr(r[ripAt]) }
 
-// AX is rax, a system call's number, and SetAX what it returns.
+// AX is rax, a system call's number, and SetAX sets its result.
 func (r *Registers) AX() uint64     { return r[0] }
 func (r *Registers) SetAX(v uint64) { r[0] = v }
 
@@ -208,7 +208,7 @@ func (d *Debugger) receive() (string, error) {
 	return packet, err
 }
 
-// until reads to the end of a packet, or of what stands before it, without the end.
+// until reads to the end of a packet, or of the bytes before it, without the end.
 func (d *Debugger) until(end byte) (string, error) {
 	var b strings.Builder
 	for b.Len() < bounded.DebuggerPacket {

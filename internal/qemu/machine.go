@@ -38,8 +38,8 @@ type Machine struct {
 	From string
 	// Debugged opens the socket that Debug connects to.
 	Debugged bool
-	// KASLR lets the kernel choose its addresses at each boot. Memory works
-	// without it only: it needs the text where it is linked.
+	// KASLR lets the kernel choose its addresses at each boot. Memory works without it only: it
+	// needs the text at its link address.
 	KASLR bool
 	// Init is the init program, Arguments are its arguments, Files are the other
 	// files of the initramfs, and Tree more of them, in order.
@@ -55,7 +55,7 @@ type Machine struct {
 	// Counted lets instructions make the time: the same machine of one CPU does the same
 	// each time (of several, nearly always: work of QEMU's other thread can end a CPU's turn), at three fifths of the speed, and time in which all CPUs sleep passes at once.
 	Counted bool
-	// Console gets what the machine writes to its console, as it comes; may be nil.
+	// Console gets the machine's console output as it comes; may be nil.
 	Console io.Writer
 	// Limit is the longest time that the machine may run.
 	Limit time.Duration
@@ -100,7 +100,7 @@ func (m *Machine) BootContext(ctx context.Context, follow func(*Running) error) 
 // Ended describes a machine that ended before all was done.
 type Ended struct {
 	Kernel, CPU string
-	// Console is the end of what QEMU and the kernel wrote.
+	// Console is the end of the output of QEMU and the kernel.
 	Console string
 	// Cause is the context's error, if its end or the limit ended the machine.
 	Cause error
@@ -270,7 +270,7 @@ func confines(ctx context.Context, program string) bool {
 // confined are the answers of confines by program.
 var confined sync.Map
 
-// Console is the end of what the machine wrote to its console.
+// Console returns the end of the machine's console output.
 func (r *Running) Console() string { return r.console.String() }
 
 func (r *Running) connectAnd(follow func(*Running) error) (err error) {
@@ -418,7 +418,7 @@ func (r *Running) stop() error {
 	return r.status
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of the bytes written to it.
 type tail struct {
 	m sync.Mutex
 	b []byte

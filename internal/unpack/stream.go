@@ -105,7 +105,8 @@ func (s *stream) Close() error {
 	return nil
 }
 
-// damaged says in one line what is wrong with a stream. What the stream is read of may have a sentence of its own.
+// damaged describes the error of a stream in one line. The stream's own reader may have a sentence
+// of its own.
 func damaged(format string, err error) error {
 	switch {
 	case errors.Is(err, bounded.ErrTooLong), errors.Is(err, ErrPacked):

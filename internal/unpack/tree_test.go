@@ -98,7 +98,7 @@ func TestHostilePackages(t *testing.T) {
 	})
 }
 
-// A package may have what packages of Debian's have: links of all kinds that stay inside.
+// A package may have all kinds of links of Debian's packages that stay inside.
 func TestLinksOfPackages(t *testing.T) {
 	dir := t.TempDir()
 	err := unpack.Tree(dir, unpack.Tar(bytes.NewReader(tinyarchive.Tar(

@@ -25,7 +25,7 @@ const (
 	EventOptimized
 	EventCall
 	EventCallEnd
-	// EventEmulated: the kernel has done what the instruction would.
+	// EventEmulated: the kernel has emulated the instruction.
 	EventEmulated
 	// EventCopy: the copy in the XOL area comes next; EventNoSlot: another thread has to free a slot first.
 	EventCopy
@@ -35,8 +35,9 @@ const (
 	EventLostStep
 	// EventAborted: the copy has faulted, or a signal kills.
 	EventAborted
-	// EventReturn: a function has returned to the trampoline. EventReturnHandler is before a consumer's handler,
-	// EventUnwound a call that has never returned, EventReturned the end of it.
+	// EventReturn: a function has returned to the trampoline. EventReturnHandler is before a
+	// consumer's handler, EventUnwound a call that has never returned, EventReturned the end of the
+	// return.
 	EventReturn
 	EventReturnHandler
 	EventUnwound

@@ -81,7 +81,7 @@ func (k *Probes) handlers(u *uprobe, regs *x86.PtRegs) {
 // slotSize is the size of a slot of the XOL area; the first is the trampoline's.
 const slotSize = 128
 
-// xol is the XOL area, mapped when it is first needed; 0 where there is no room.
+// xol returns the XOL area, mapped when it is first needed; 0 if there is no room.
 func (k *Probes) xol() x86.Addr {
 	own := k.of(k.p.Space)
 	if own.area == 0 {
@@ -211,8 +211,7 @@ func (k *Probes) Abort(regs *x86.PtRegs) {
 	k.tell(EventAborted, s.u, s.at, regs)
 }
 
-// emulate does what the instruction would, where the kernel does that. It reports whether
-// it is done.
+// emulate emulates the instruction, if the kernel does that. It reports whether it has.
 func (k *Probes) emulate(u *uprobe, at x86.Addr, regs *x86.PtRegs) bool {
 	a := &u.analysis
 	next := uint64(at) + uint64(a.Length)

@@ -9,8 +9,8 @@ import (
 	"kprobelab/x86"
 )
 
-// A nop that is long enough becomes a call of a trampoline at its first hit, so that the next ones take no trap.
-// The trampoline makes the system call uprobe, which calls the handlers.
+// A nop that is long enough becomes a call of a trampoline at its first hit, so that later hits
+// take no trap. The trampoline makes the system call uprobe, which calls the handlers.
 //
 //	from 6.18 to 7.1        from 7.2
 //	call trampoline         lea -0x80(%rsp),%rsp    ; past the red zone
@@ -82,7 +82,7 @@ func (k *Probes) optimize(u *uprobe, at x86.Addr, regs *x86.PtRegs) {
 // near reports whether a call that ends at an address reaches another one.
 func near(end, to x86.Addr) bool { return to.Sub(end) == int64(int32(to.Sub(end))) }
 
-// trampolineNear is one that a call reaches, mapped where there is none yet.
+// trampolineNear returns a trampoline within a call's reach; it maps one if there is none yet.
 func (k *Probes) trampolineNear(end x86.Addr, how *optimized) (x86.Addr, bool) {
 	own := k.of(k.p.Space)
 	for _, at := range own.trampolines {

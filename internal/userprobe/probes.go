@@ -29,7 +29,7 @@ type Consumer struct {
 	Hits, Returns, Missed uint64
 }
 
-// uprobe is a place in a file, with all who want to know of it.
+// uprobe is a place in a file, with its consumers.
 type uprobe struct {
 	file   *process.File
 	offset uint64
@@ -64,7 +64,7 @@ type step struct {
 	scratch uint64
 }
 
-// Stats are counts of what happened.
+// Stats counts the events of hits.
 type Stats struct {
 	// Hits counts the int3 of probes that were met; Emulated and Stepped count their outcomes.
 	Hits, Emulated, Stepped uint64
@@ -254,7 +254,7 @@ func (u *uprobe) in(v *process.Mapping) bool {
 	return v.File == u.file && v.Prot&process.ProtWrite == 0 && v.Offset <= u.offset && u.offset-v.Offset < v.Len()
 }
 
-// Mapped implements process.Tracer: it plants what belongs into a mapping.
+// Mapped implements process.Tracer: it plants the probes of a mapping.
 func (k *Probes) Mapped(v *process.Mapping) {
 	s := k.p.Space
 	for _, u := range k.order {
@@ -305,7 +305,7 @@ func (k *Probes) count(u *uprobe, s *process.Space, n int16) {
 	}
 }
 
-// find is the probe at an address, nil where there is none.
+// find returns the probe at an address, nil if there is none.
 func (k *Probes) find(at x86.Addr) *uprobe {
 	v := k.p.At(at)
 	if v == nil || v.File == nil {

@@ -77,7 +77,7 @@ func boundaries(t *testing.T, f *process.File) (list []uint64) {
 	return list
 }
 
-// Rule: a program does the same with a probe on each of its instructions as without.
+// Rule: a program behaves the same with a probe on each of its instructions as without.
 func TestInstructions(t *testing.T) {
 	// Each line is an instruction of its own, after some that prepare it. Target is f1, which
 	// returns 0x77 in eax.
@@ -276,8 +276,8 @@ func TestUnregister(t *testing.T) {
 	require.Zero(t, x.Code+int(x.Signal))
 }
 
-// Rule: what an unregistered probe leaves is the first byte of the copy: a REX prefix has lost its B where the
-// operand is found by rip.
+// Rule: an unregistered probe leaves the first byte of the copy: a REX prefix has lost its B if the
+// operand is relative to rip.
 func TestUnregisterLeavesTheCopysByte(t *testing.T) {
 	f := program(t, []byte{7, 0}, "mov 0x10(%rip),%rax\nxor %edi,%edi"+exit)
 	f.Data[tinyprogram.Offset(0)] |= 1 // B
@@ -409,7 +409,7 @@ func TestOptimized(t *testing.T) {
 	}
 }
 
-// hits makes a program that comes to its second function so often.
+// hits makes a program that calls its second function so many times.
 func hits(t testing.TB, n int, body string) (*process.Process, *userprobe.Consumer) {
 	f := program(t, nil, fmt.Sprintf("mov $0x%x,%%ebx\nagain: call 0x401080\ndec %%ebx\njne again\nxor %%edi,%%edi", n)+exit, body)
 	k := userprobe.New(rules(t, "6.1"))

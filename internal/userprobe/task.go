@@ -9,7 +9,7 @@ import (
 
 // task is the state of probes in a thread (struct uprobe_task).
 type task struct {
-	step  *step // nil where none is under way, else own
+	step  *step // nil if none is under way, else own
 	own   step
 	chain []*instance // of calls with a probed return, the innermost last
 	told  int         // the number of reported steps of its hit
@@ -66,8 +66,8 @@ func (k *Probes) Forked(tid int, s *process.Space, vfork bool) {
 	}
 }
 
-// plantAll plants what a consumer wants of a process from its beginning on: the filters have not
-// known its number before.
+// plantAll plants the probes for a process's consumers at its beginning: the filters did not know
+// its number before.
 func (k *Probes) plantAll(s *process.Space) {
 	for _, u := range k.order {
 		if len(k.of(s).at[u]) > 0 || !u.wanted(s) {

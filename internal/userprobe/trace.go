@@ -28,7 +28,7 @@ type TraceEvent struct {
 	Hazard uprobes.Hazard
 }
 
-// Record is one of a hit.
+// Record is the record of a hit.
 type Record struct {
 	Event *TraceEvent
 	// At is the address of the probed instruction; Return is the return address, for return probes.

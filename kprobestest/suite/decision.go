@@ -21,7 +21,7 @@ func Decisions() []Decision {
 	return list
 }
 
-// Decision is code, and what happens to a kprobe at each byte of it.
+// Decision is code, with the results of a kprobe at each byte of it.
 type Decision struct {
 	Name  string `json:"name"`
 	About string `json:"about"`
@@ -30,8 +30,8 @@ type Decision struct {
 	Asm     []string       `json:"asm"`
 	Text    Hex            `json:"text"`
 	Symbols map[string]int `json:"symbols"`
-	// Call is the function to be called, with Args (System V ABI), and Result what it
-	// returns, probed or not.
+	// Call is the function to be called, with Args (System V ABI), and Result its return value,
+	// probed or not.
 	Call   string   `json:"call"`
 	Args   []Number `json:"args"`
 	Result Number   `json:"result"`

@@ -138,8 +138,8 @@ func releases() []string {
 	})
 }
 
-// Rule: every answer of the suite is this program's, on each release; so are the bytes
-// in the text, and what the calls return.
+// Rule: every answer of the suite is this program's, on each release; so are the bytes in the text,
+// and the calls' results.
 func TestDecisions(t *testing.T) {
 	list := suite.Decisions()
 	if *update {

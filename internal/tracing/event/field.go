@@ -31,7 +31,7 @@ type Field struct {
 	Offset, Size int
 	Signed       bool
 	Kind         Kind
-	// Len is the number of elements of an array, 0 for what is none.
+	// Len is the number of elements of an array, 0 for other fields.
 	Len int
 }
 
@@ -74,9 +74,9 @@ func Number(b []byte, width int, signed bool) uint64 {
 	return binary.LittleEndian.Uint64(b)
 }
 
-// Text is string i of a KindString (i is 0) or KindStringArray field in rec,
-// without its NUL. It is part of rec. False stands for one that could not be
-// fetched, which prints as "(fault)", and for one that lies outside rec.
+// Text returns string i of a KindString (i is 0) or KindStringArray field in rec, without its NUL.
+// It is part of rec. False means that the string could not be fetched, which prints as "(fault)",
+// or that it lies outside rec.
 func (f *Field) Text(rec []byte, i int) ([]byte, bool) {
 	loc := binary.LittleEndian.Uint32(rec[f.Offset+4*i:])
 	at, n := int(loc&0xffff), int(loc>>16)

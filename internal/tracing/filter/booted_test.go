@@ -95,7 +95,7 @@ func TestBootedKernelsFilters(t *testing.T) {
 	}
 }
 
-// TestFunctionsAndCPUsMatch: what the filters of 6.6 and later let pass.
+// TestFunctionsAndCPUsMatch: the records that filters of 6.6 and later pass.
 func TestFunctionsAndCPUsMatch(t *testing.T) {
 	rec := make([]byte, 40)
 	rec[8], rec[9] = 0x05, 0x10 // __probe_ip 0x1005, in vfs_read

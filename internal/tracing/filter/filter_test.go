@@ -241,7 +241,7 @@ func TestMatchDoesNotAllocate(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { f.Match(rec, Current{}) }))
 }
 
-// Random expressions mean what Go means by them.
+// Random expressions have the same value as in Go.
 func TestAgainstGo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := rapid.Uint64Range(0, 3).Draw(t, "v")

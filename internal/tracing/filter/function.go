@@ -6,9 +6,9 @@ import (
 	"kprobelab/internal/tracing/word"
 )
 
-// functionValue reads what FIELD.function is compared with: a symbol, up to the next
-// white space, or an address of one in digits (6.3 and later). The field is the size of
-// a pointer, and the operator == or !=.
+// functionValue reads the value of FIELD.function: a symbol, up to the next white space, or an
+// address in it in digits (6.3 and later). The field is the size of a pointer, and the operator ==
+// or !=.
 func (p *parser) functionValue(o operand, op string) (node, error) {
 	switch {
 	case o.kind != kindNumber || o.width != 8:

@@ -90,8 +90,8 @@ func contains(b []byte, s string) bool {
 	return false
 }
 
-// endsWith compares what lies before the byte at end, NULs and all: where the
-// text is shorter than the kernel takes it to be, it compares the NULs.
+// endsWith compares the bytes before end, NULs included: if the text is shorter than the length
+// that the kernel assumes, it compares the NULs.
 func endsWith(space []byte, s string, end int) bool {
 	if end < len(s) || end > len(space) {
 		return false

@@ -9,8 +9,8 @@ import (
 	"kprobelab/internal/tracing/event"
 )
 
-// TestFiltersWhereNothingTellsTheTask: what would compare the running task is refused, the
-// rest is not, and an event's own field of such a name is its own.
+// TestFiltersWhereNothingTellsTheTask: a comparison with the running task is refused, others are
+// not, and an event's own field of such a name still works.
 func TestFiltersWhereNothingTellsTheTask(t *testing.T) {
 	unknown := *fields
 	unknown.Filters = &event.Filters{NoTasks: true}

@@ -34,7 +34,7 @@ func (b *Buffer) CPUs() int { return len(b.cpus) }
 // the new record, which then counts as a dropped event.
 func (b *Buffer) SetOverwrite(on bool) { b.noOverwrite.Store(!on) }
 
-// Overwrite reads what SetOverwrite set.
+// Overwrite returns the value of SetOverwrite.
 func (b *Buffer) Overwrite() bool { return !b.noOverwrite.Load() }
 
 // Write appends a copy of the record to a CPU's buffer, at a time in

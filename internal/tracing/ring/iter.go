@@ -13,9 +13,8 @@ type cursor struct {
 	cpu int
 	// next is the number of the next record among all written on the CPU.
 	next uint64
-	// page is the one that record is on, or was: first and generation tell
-	// whether the page is still the same. The event at off has the time stamp
-	// before its own delta.
+	// page is the page of the record: first and generation show whether the page still has the same
+	// content. The event at off has the time stamp before its own delta.
 	page              *page
 	first, generation uint64
 	off               int
@@ -47,9 +46,8 @@ func (c *cpu) cursor(n int) cursor {
 	return k
 }
 
-// Next returns the next record by time; of equal ones the CPU with the smaller
-// number goes first. Data is appended to buf[:0]. False means that there is no
-// more now.
+// Next returns the next record by time; of equal times the CPU with the smaller number comes first.
+// Data is appended to buf[:0]. False means that there is no more now.
 func (it *Iterator) Next(buf []byte) (Record, bool) {
 	for {
 		var best *cursor
@@ -82,8 +80,7 @@ func (it *Iterator) look(k *cursor, do func(event)) (uint64, bool) {
 	return k.stamp + e.delta, ok
 }
 
-// take returns the record and moves on; false where it is gone since it was
-// looked at.
+// take returns the record and moves on; false if the record has gone since look.
 func (it *Iterator) take(k *cursor, buf []byte) (r Record, ok bool) {
 	_, ok = it.look(k, func(e event) {
 		r = Record{CPU: k.cpu, Time: k.stamp + e.delta, Data: append(buf[:0], e.data...), Lost: k.lost}
@@ -140,8 +137,8 @@ func (c *cpu) seek(k *cursor) bool {
 	return true
 }
 
-// pageFrom is the page with record number n, or with the first later one that
-// is there and unread; nil where there is none.
+// pageFrom returns the page with record number n, or with the first later unread record; nil if
+// there is none.
 func (c *cpu) pageFrom(n uint64) *page {
 	if r := c.reader; r.taken < r.entries && n < r.first+r.entries {
 		return r

@@ -10,10 +10,9 @@ const (
 	missedStored = 1 << 30
 )
 
-// ReadPage takes what can be read of one page off a CPU's buffer, and writes it
-// to dst as a page of its own, of PageSize bytes with zeros after the events
-// (ring_buffer_read_page, the file trace_pipe_raw). False means that there is
-// nothing to read now.
+// ReadPage takes the readable part of one page off a CPU's buffer, and writes it to dst as a page
+// of PageSize bytes, with zeros after the events (ring_buffer_read_page, the file trace_pipe_raw).
+// False means that there is nothing to read now.
 func (b *Buffer) ReadPage(cpu int, dst *[PageSize]byte) bool {
 	c := b.cpus[cpu]
 	c.mu.Lock()

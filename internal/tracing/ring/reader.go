@@ -17,10 +17,9 @@ type Record struct {
 // AllCPUs selects the records of all CPUs, merged by time.
 const AllCPUs = -1
 
-// Consume takes the oldest record off the buffer of one CPU or, with AllCPUs,
-// off the buffer that has the oldest of all; of equal ones the CPU with the
-// smaller number goes first. Data is appended to buf[:0]. False means that
-// there is none now.
+// Consume takes the oldest record off the buffer of one CPU or, with AllCPUs, off the buffer with
+// the oldest of all; of equal times the CPU with the smaller number comes first. Data is appended
+// to buf[:0]. False means that there is none now.
 func (b *Buffer) Consume(cpu int, buf []byte) (Record, bool) {
 	return b.next(cpu, buf, true)
 }

@@ -17,8 +17,7 @@ type written struct {
 	data []byte
 }
 
-// model is all that was ever written on a CPU, and how much of it the
-// consuming reader is past.
+// model holds all records that were ever written on a CPU, and the consuming reader's position.
 type model struct {
 	all  []written
 	next int
@@ -245,8 +244,8 @@ func TestSizes(t *testing.T) {
 	require.Equal(t, 2, b.CPUs())
 }
 
-// Swapped buffers have each other's records, sizes and counters; what iterated
-// or waited notices.
+// Swapped buffers have each other's records, sizes and counters; iterators and waiting readers
+// notice.
 func TestSwap(t *testing.T) {
 	a, b := New(2, 100_000), New(2, 1)
 	a.Write(0, 1, []byte("a000"))
@@ -302,8 +301,8 @@ func TestWriteDoesNotAllocate(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(1000, func() { b.Write(0, 1, record) }))
 }
 
-// A writer for each CPU, a consumer, and one who iterates, at once: what is
-// read and what is lost adds up to what was written.
+// A writer for each CPU, a consumer, and an iterator, at once: the read and the lost records add up
+// to the written ones.
 func TestHammer(t *testing.T) {
 	const cpus, each = 2, 20_000
 	b := New(cpus, 4*PageData)

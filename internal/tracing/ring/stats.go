@@ -9,8 +9,8 @@ import (
 type Stats struct {
 	// Entries are there to read now.
 	Entries uint64
-	// Overrun records were overwritten, Dropped ones not written because the
-	// buffer was full, Read ones consumed.
+	// Overrun counts overwritten records, Dropped the records that were not written because the
+	// buffer was full, Read the consumed ones.
 	Overrun, Dropped, Read uint64
 	// Bytes are unread, paddings and headers of events included.
 	Bytes int64
@@ -47,8 +47,8 @@ func (b *Buffer) Counts() (inBuffer, written uint64) {
 	return inBuffer, written
 }
 
-// Text is per_cpu/cpuN/stats, with the clock reading now: in nanoseconds, or
-// else in what the clock counts.
+// Text is per_cpu/cpuN/stats, with the clock reading now: in nanoseconds, or else in the clock's
+// own unit.
 func (s Stats) Text(now uint64, inNS bool) string {
 	write := seconds
 	if !inNS {

@@ -150,7 +150,7 @@ func (l *List) Record(tr Tracer, rec []byte, c filter.Current) (post Later) {
 	return post
 }
 
-// Post runs what Record has put off.
+// Post runs the triggers that Record has deferred.
 func (l *List) Post(tr Tracer, post Later) {
 	if post == 0 {
 		return

@@ -62,8 +62,7 @@ func cutAny(s, at string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// parseCount reads "[COUNT] [if FILTER]": what does not begin with a digit is
-// all filter.
+// parseCount reads "[COUNT] [if FILTER]": a text that does not begin with a digit is all filter.
 func (c *command) parseCount(rest string) error {
 	if rest == "" || rest[0] < '0' || rest[0] > '9' {
 		c.filter = rest
@@ -92,8 +91,8 @@ func (c *command) parseTarget(rest string) error {
 // which the kernel cannot tell from it).
 const unlimited = -1
 
-// count is the number of times the trigger may act; what follows a further
-// colon is ignored.
+// count returns the number of times that the trigger may act; the text after a further colon is
+// ignored.
 func (c *command) count() (int64, error) {
 	if !c.counted {
 		return unlimited, nil
@@ -109,7 +108,7 @@ func (c *command) count() (int64, error) {
 	return int64(v), nil
 }
 
-// condition is the filter's text after "if"; false where there is none.
+// condition returns the filter's text after "if"; false if there is none.
 func (c *command) condition() (string, bool, error) {
 	if c.filter == "" {
 		return "", false, nil

@@ -33,7 +33,7 @@ type Tracer interface {
 	// TracingOn and SetTracingOn are the file tracing_on.
 	TracingOn() bool
 	SetTracingOn(bool)
-	// Event finds one of its events; nil where there is none.
+	// Event returns one of its events; nil if there is none.
 	Event(group, name string) Event
 	// AllocSnapshot makes room for snapshots, Snapshot takes one, and Stack
 	// records the stack of the hit.
@@ -71,7 +71,7 @@ func (t *trigger) kin(u *trigger) bool { return t.kind == u.kind && t.target == 
 // that the event which switches tracing off is still recorded, and stacktrace.
 func (t *trigger) post() bool { return t.kind == kindOnOff && !t.on || t.kind == kindStack }
 
-// act does once what the trigger is for; nothing where that is done already.
+// act makes the trigger's action once; it does nothing if the target already has the state.
 func (t *trigger) act(tr Tracer) {
 	switch t.kind {
 	case kindOnOff:
