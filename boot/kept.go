@@ -14,7 +14,7 @@ import (
 // Keeper boots kernels of a store, and keeps their memory there.
 type Keeper struct {
 	Store *kernels.Store
-	// Options are those of a boot; Kernel is the keeper's. Without a QEMU one is found, or fetched.
+	// Options are the options of each boot; the keeper sets Kernel. Without a QEMU one is found, or fetched.
 	Options
 	// Booting is called before a kernel is booted, Progress while its memory is saved. Both may be nil.
 	Booting  func(k *kernels.Kernel)

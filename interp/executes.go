@@ -6,7 +6,7 @@ import (
 )
 
 // Executes reports whether the engine executes the instruction at the start of code, in a model of
-// CPUModels. All other instructions, and those that the model lacks, are #UD.
+// CPUModels. All other instructions, and instructions that the model lacks, are #UD.
 func Executes(model string, code []byte) (bool, error) {
 	m, err := cpumodel.Named(model)
 	if err != nil {

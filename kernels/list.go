@@ -13,7 +13,7 @@ type Listed struct {
 	Available bool `json:"available"`
 }
 
-// List lists the kernels that the store has, with available also those that can be fetched.
+// List lists the kernels in the store; with available, it adds the kernels that can be fetched.
 func (s *Store) List(ctx context.Context, available bool) ([]Listed, error) {
 	kept, err := s.Kept()
 	if err != nil {

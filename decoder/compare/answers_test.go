@@ -110,7 +110,7 @@ func (a Answer) protocol() string {
 // withText are the decoders that say mnemonic and operands.
 var withText = []string{"llvm", "iced", "zydis"}
 
-// answersCount is the number of recorded questions in addition to those that identify a version.
+// answersCount is the number of recorded questions besides the ones by which a version is known.
 // Every other one is a form of a row.
 const answersCount = 8000
 
