@@ -19,7 +19,7 @@ var promotedFrom = map[Encoding][]Encoding{
 	EncEvex4: {Enc0F38, Enc0F3A, Enc0F, EncPrimary}, EncEvex5: {EncVex5}, EncEvex7: {EncVex7},
 }
 
-// promoted has the extensions of the instructions that APX has new encodings of.
+// promoted maps the instructions of which APX has new encodings to their extensions.
 var promoted = sync.OnceValue(func() map[promotion]string {
 	list := map[promotion]string{}
 	for e, among := range promotedFrom {

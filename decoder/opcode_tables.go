@@ -8,7 +8,7 @@ import "sync/atomic"
 type opcodeTable struct {
 	rows  []row
 	forms []form // form n is row n-1's; 0 stays empty
-	// ops has a leaf for each opcode, or with bySelector where its leaves start.
+	// ops has a leaf for each opcode, or with bySelector the index of its first leaf.
 	ops    [256]uint32
 	leaves []uint16
 	modrm  [][256]uint16

@@ -122,7 +122,7 @@ func lookEverywhere(reads decoder.Processor, code []byte, at int, work uint32, h
 	return -1, work
 }
 
-// writesDR7: or DR5, its other name.
+// writesDR7 reports whether the instruction writes DR7, or DR5, its other name.
 func writesDR7(i *decoder.Inst) bool {
 	return i.Encoding == decoder.Enc0F && i.Opcode == 0x23 && i.ModRM&0x28 == 0x28
 }

@@ -29,7 +29,7 @@ func (k *console) end(l *[]byte) {
 	*l = (*l)[:0]
 }
 
-// take is all that was written, unfinished lines too.
+// take returns and removes all written bytes, unfinished lines included.
 func (k *console) take() []byte {
 	for i := range k.lines {
 		k.end(&k.lines[i])

@@ -102,7 +102,7 @@ func sseConvertMaker(d *dec) func(c *cpu, o *op) bool {
 	return opToInts
 }
 
-// widened makes two wide parts of a low half's.
+// widened converts the two parts of the low half to parts of twice the width.
 func widened(fn func(v uint64) uint64) func(a, b xmm) xmm {
 	return func(_, b xmm) xmm { return xmm{fn(b[0] & 0xffffffff), fn(b[0] >> 32)} }
 }

@@ -67,7 +67,7 @@ func vectorInUserMode(i *decoder.Inst) int {
 	return 0
 }
 
-// unlessUser is an instruction that is executed in kernel mode alone.
+// unlessUser makes an instruction fault in user mode with the vector.
 func unlessUser(exec func(c *cpu, o *op) bool, vector int) func(c *cpu, o *op) bool {
 	return func(c *cpu, o *op) bool {
 		if c.user {

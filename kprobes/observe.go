@@ -5,7 +5,7 @@ import "kprobelab/x86"
 // EventKind is the kind of a step of a hit.
 type EventKind int
 
-// The kinds, in the order in which a hit meets them.
+// The kinds, in the order of the steps of a hit.
 const (
 	// EventTrap: a breakpoint of a probe was hit, or the function tracer
 	// called.

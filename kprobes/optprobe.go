@@ -108,7 +108,7 @@ type optState struct {
 	// callback is the guest's optimized_callback.
 	callback x86.Addr
 	slots    slotCache
-	// handles find the aggregator of a buffer.
+	// handles maps a buffer's handle to the buffer's aggregator.
 	handles []*optimized
 
 	optimizing, unoptimizing, freeing optList

@@ -52,7 +52,7 @@ func (k *Kprobes) neighbour(o *optimized) *Kprobe {
 	return nil
 }
 
-// passive: the probe does not change its text.
+// passive reports whether the probe does not change its text.
 func (k *Kprobes) passive(n *Kprobe) bool {
 	if k.c.Optimize.EnabledNeighboursOnly {
 		return n.Disabled()

@@ -165,7 +165,7 @@ func (m *Machine) PokeText(addr x86.Addr, b []byte) error {
 }
 
 // WriteText changes text as PokeText does, and a booted kernel reads the change, too. After
-// PokeText it goes on to read the text that it knows.
+// PokeText a booted kernel still reads its own text.
 func (m *Machine) WriteText(addr x86.Addr, b []byte) error {
 	if err := m.mayPoke(addr, b); err != nil {
 		return err

@@ -105,8 +105,8 @@ func Find(name string) (*Config, error) {
 	return c, nil
 }
 
-// Nearest is the name of the profile that is nearest to a release: the last of
-// which the series is not newer. Of 2.6, the third number is the series.
+// Nearest returns the name of the profile nearest to a release: the last profile whose series is
+// not newer. In 2.6, the third number is the series.
 func (v Version) Nearest() string {
 	near := models[0].Name
 	for i := range models {

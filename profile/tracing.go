@@ -98,8 +98,8 @@ type Tracing struct {
 	// ExitArgs: parameters can be fetched where a function returns, too (6.9).
 	ExitArgs bool
 	// StarRefused: $arg* of a function without BTF is EOPNOTSUPP (7.3, and stable
-	// releases from 6.12.115 on); before, that is logged, the word is then read as
-	// others are, and no variable has that name: EINVAL.
+	// releases from 6.12.115 on); before, that is logged, and the word is then read as
+	// a variable, which does not exist: EINVAL.
 	StarRefused bool
 	// ArgZero looks for argument number 0 among the parameters that BTF names, where a word of
 	// a definition is $arg0 alone: ENOENT, for there is none (6.5 to 7.1, and not in stable

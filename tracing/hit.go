@@ -82,8 +82,8 @@ func (f *eventFile) begin(regs *x86.PtRegs, w way) bool {
 	return !f.softDisabled && f.array.recording()
 }
 
-// commit writes the record where the filter lets it, and runs the other
-// triggers (trace_event_buffer_commit).
+// commit writes the record if the filter passes it, and runs the other triggers
+// (trace_event_buffer_commit).
 func (t *Tracing) commit(f *eventFile, rec []byte, regs *x86.PtRegs, w way) {
 	now := filter.Current{CPU: t.m.CPU(), Comm: t.comm}
 	var tr trigger.Tracer
@@ -142,10 +142,10 @@ func (t *Tracing) tracerOf(a *traceArray, regs *x86.PtRegs, w way) *tracer {
 	return &t.tracer
 }
 
-// flags are common_flags and common_preempt_count (tracing_gen_ctx). The kernel
-// takes one off the preempt count for its own handler, where own is set. An
-// int3 has not added that one, so the count goes below zero and borrows from
-// the flags: the line of such a probe begins "..Zff".
+// flags returns common_flags and common_preempt_count (tracing_gen_ctx). If own is set, the
+// kernel subtracts 1 from the preempt count for its own handler. An int3 has not added that 1,
+// so the count goes below zero and borrows from the flags: the line of such a probe begins
+// "..Zff".
 func (t *Tracing) flags(regs *x86.PtRegs, w way, own bool) (flags, preempt byte) {
 	if regs.Flags&x86.FlagIF == 0 || w == wayInt3 || w == wayReturn && t.p.Kret.HandlerIRQsOff {
 		flags |= event.FlagIRQsOff

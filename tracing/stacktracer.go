@@ -100,7 +100,7 @@ func (t *Tracing) afterCall(w uint64) bool {
 	return false
 }
 
-// stackText is the file stack_trace.
+// stackText returns the content of the file stack_trace.
 func (t *Tracing) stackText() string {
 	s := &t.stack
 	var b strings.Builder

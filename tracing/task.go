@@ -50,7 +50,7 @@ func (c *comms) save(pid int, comm string) {
 	}
 }
 
-// text is the file saved_cmdlines: who reads the raw pages learns the names there.
+// text returns the content of saved_cmdlines, which has the tasks' names for readers of raw pages.
 func (c *comms) text() string {
 	var b strings.Builder
 	for _, pid := range slices.Sorted(maps.Keys(c.byPID)) {

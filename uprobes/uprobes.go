@@ -72,7 +72,7 @@ type Analysis struct {
 }
 
 // Analyze decides about the instruction at the start of code, at an address of the program.
-// What follows it in memory belongs to code, up to InsnSize bytes.
+// code must include the bytes after the instruction, up to InsnSize bytes in all.
 func Analyze(code []byte, at x86.Addr, c *profile.Config) Analysis {
 	var a Analysis
 	copy(a.Copy[:], code)

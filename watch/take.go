@@ -5,7 +5,7 @@ import (
 	"kprobelab/watch/registers"
 )
 
-// types are the accesses as the kernel has them (bp_type).
+// types maps the accesses to the kernel's values of bp_type.
 var types = []struct{ kind, as uint32 }{
 	{machine.WatchRead, registers.Read}, {machine.WatchWrite, registers.Write}, {machine.WatchExec, registers.Execute},
 }

@@ -8,9 +8,9 @@ var guestWords = []uint64{0, 5}
 // loadWord are the beginnings of movabs to rdi, rsi, rdx, rcx, r8 and r9.
 var loadWord = [...][]byte{{0x48, 0xbf}, {0x48, 0xbe}, {0x48, 0xba}, {0x48, 0xb9}, {0x49, 0xb8}, {0x49, 0xb9}}
 
-// loopCode is a function that makes a call rdi times, and where in it the call
-// ends; the call's displacement, the 4 bytes before, is 0. The first six words
-// are passed in registers and the others on the stack.
+// loopCode returns a function that makes a call rdi times, and the offset of the call's end in
+// it. The call's displacement, the 4 bytes before that offset, is 0. The first six words are
+// passed in registers and the others on the stack.
 func loopCode(words []uint64) (code []byte, next int) {
 	stacked := words[min(len(words), len(loadWord)):]
 	pad := len(stacked) % 2 // the stack is aligned to 16 bytes at a call

@@ -45,7 +45,7 @@ func (p Parts) String() string {
 
 // Path is a way that a hit can take.
 type Path struct {
-	// Name is the documentation's letter, or a word where it has none.
+	// Name is the path's letter in the documentation, or a word if it has no letter.
 	Name string
 	// Describes is one line for people.
 	Describes string

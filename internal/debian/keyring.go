@@ -17,7 +17,7 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// ErrSignature is an index that nobody has signed whom the keys name.
+// ErrSignature is an index without a signature by one of the keys.
 var ErrSignature = errors.New("its signature is not good")
 
 // ErrKeys are keys that cannot be used.

@@ -63,7 +63,7 @@ func (k *fakeKernel) tree() *guestTree {
 	return g
 }
 
-// lowest takes the lowest number from from on.
+// lowest takes the lowest free number that is not below from.
 func (k *fakeKernel) lowest(from int64) int64 {
 	for k.open[from] {
 		from++

@@ -33,7 +33,7 @@ func asNobodyWith(t *testing.T, files []*os.File, env []string, args ...string) 
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	require.NoError(t, os.Chmod(dir, 0o755))
-	// Where go test has built it, others may not look.
+	// Other users may not read the folder in which go test has built it.
 	binary := filepath.Join(dir, "mount.test")
 	copyFile(t, os.Args[0], binary)
 	tmp := filepath.Join(dir, "tmp")

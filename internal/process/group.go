@@ -61,7 +61,7 @@ func (p *Process) newGroup(s *Space) {
 // PID is the running process.
 func (p *Process) PID() int { return p.group.pid }
 
-// Spaces are the address spaces of all processes; after the last has ended, its own.
+// Spaces returns the address spaces of all processes; after the last has ended, that one's space.
 func (p *Process) Spaces() (list []*Space) {
 	if len(p.groups) == 0 {
 		return []*Space{p.Space}

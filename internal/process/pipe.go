@@ -14,7 +14,7 @@ const (
 	pipeAtomic = PageSize
 )
 
-// pipe is the bytes that wait in it.
+// pipe is a pipe with the bytes that were written and not read.
 type pipe struct {
 	b     []byte
 	inode uint64

@@ -195,7 +195,7 @@ func (p *Process) Close() { p.m.Close() }
 // Machine returns the machine that the program runs on.
 func (p *Process) Machine() *machine.Machine { return p.m }
 
-// ownCode begins with an int3 to begin at. What else it has ends with an int3, too.
+// ownCode begins with an int3, at which a run begins. Each of its other parts ends with an int3.
 var ownCode = []byte{
 	0xcc, 0x90,
 	0x0f, 0x30, 0xcc, // wrmsr

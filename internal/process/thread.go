@@ -62,7 +62,7 @@ func (p *Process) TID() int { return p.tid }
 // Now returns the virtual clock: the machine's clock plus the time slept.
 func (p *Process) Now() uint64 { return p.m.Now() + p.skipped }
 
-// back is the way back to the program: another thread may go on, signals are delivered.
+// back returns to the program: another thread may run first, and signals are delivered.
 func (p *Process) back(regs *x86.PtRegs) {
 	for p.then == nil && p.exit == nil {
 		switch next := p.choose(); {

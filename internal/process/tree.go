@@ -114,7 +114,7 @@ func (p *Process) link(name string) (to string, ok bool) {
 	return "", false
 }
 
-// self says /proc/self where a name has the process's number.
+// self replaces the process's number in a name of /proc by self.
 func (p *Process) self(name string) string {
 	for _, own := range []string{fmt.Sprintf("/proc/%d", p.PID()), "/proc/thread-self"} {
 		if rest, ok := strings.CutPrefix(name, own); ok && (rest == "" || rest[0] == '/') {

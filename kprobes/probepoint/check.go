@@ -100,8 +100,7 @@ var addressChecks = []addressCheck{
 	{rule.SMPLock, func(c *profile.Config) bool { return c.Check.SMPLocks }, inLockPrefix},
 }
 
-// notText lets a module's init section through, which check 13 refuses with
-// its own errno.
+// notText accepts a module's init section, which check 13 refuses with its own errno.
 func notText(v kimage.View, p *Point, _ *profile.Config) bool {
 	if v.InText(p.Addr) {
 		return false

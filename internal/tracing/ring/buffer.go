@@ -37,10 +37,10 @@ func (b *Buffer) SetOverwrite(on bool) { b.noOverwrite.Store(!on) }
 // Overwrite returns the value of SetOverwrite.
 func (b *Buffer) Overwrite() bool { return !b.noOverwrite.Load() }
 
-// Write appends a copy of the record to a CPU's buffer, at a time in
-// nanoseconds that does not run backwards on that CPU, and wakes who waits. It
-// allocates nothing. It reports false where the record was dropped: the buffer
-// is full and does not overwrite, or the record is longer than MaxRecord.
+// Write appends a copy of the record to a CPU's buffer, and wakes waiting readers. now is in
+// nanoseconds, and must not decrease on a CPU. Write allocates nothing. It returns false if the
+// record was dropped: the buffer is full and does not overwrite, or the record is longer than
+// MaxRecord.
 func (b *Buffer) Write(cpu int, now uint64, record []byte) bool {
 	if len(record) > MaxRecord {
 		return false
