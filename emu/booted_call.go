@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"kprobelab/errno"
+	"kprobelab/internal/contract"
 	"kprobelab/machine"
 	"kprobelab/x86"
 )
@@ -55,7 +56,7 @@ func (e *engine) runBooted(c *cpu) error {
 	if errors.Is(err, machine.ErrClosed) {
 		return err
 	}
-	if err == nil && out != machine.Returned {
+	if err == nil && out != contract.Returned {
 		err = fmt.Errorf("the guest used a hypercall that a booted kernel has not: %w", errno.EINVAL)
 	}
 	if err != nil {
@@ -76,17 +77,17 @@ func (e *engine) OnHostCall(group uint16, fn func(regs *x86.PtRegs) (done bool))
 //export kplSyscall
 func kplSyscall(h C.uintptr_t, cpu C.int, regs *C.kpl_regs) C.int {
 	e := engineOf(h)
-	return C.int(e.host.Call(func() machine.HostAnswer { return e.hostCall((*x86.PtRegs)(unsafe.Pointer(regs))) }))
+	return C.int(e.host.Call(func() contract.HostAnswer { return e.hostCall((*x86.PtRegs)(unsafe.Pointer(regs))) }))
 }
 
-func (e *engine) hostCall(regs *x86.PtRegs) machine.HostAnswer {
+func (e *engine) hostCall(regs *x86.PtRegs) contract.HostAnswer {
 	if x86.Addr(regs.IP) == x86.Addr(e.c.own_syscall) {
 		return e.systemCallReturns(regs)
 	}
 	if e.b.hostCall(regs) {
-		return machine.Stop
+		return contract.Stop
 	}
-	return machine.Resume
+	return contract.Resume
 }
 
 // systemCall is user code that makes a system call rbx times, and another one by which
@@ -181,13 +182,13 @@ func (e *engine) enterUser(c *cpu, user *x86.PtRegs, n, nr uint64, args []uint64
 
 // systemCallReturns is the end of the host's system call. A child that it has forked
 // comes here, too, and is let go.
-func (e *engine) systemCallReturns(regs *x86.PtRegs) machine.HostAnswer {
+func (e *engine) systemCallReturns(regs *x86.PtRegs) contract.HostAnswer {
 	if e.Current() == e.b.caller {
-		return machine.Stop
+		return contract.Stop
 	}
 	const exit = 60
 	regs.AX, regs.DI = exit, 0
-	return machine.NotMine
+	return contract.NotMine
 }
 
 // Resume lets the guest go on from where it stands, until a host call is done

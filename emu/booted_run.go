@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"kprobelab/decoder"
+	"kprobelab/internal/contract"
 	"kprobelab/machine"
 	"kprobelab/x86"
 )
@@ -248,7 +249,7 @@ func (e *engine) hookInstructions(c *cpu, pc x86.Addr, code []byte) (again bool)
 }
 
 // startBooted is Start on a booted kernel: the CPU may be another one at the end.
-func (e *engine) startBooted(c *cpu, ip x86.Addr) machine.Exit {
+func (e *engine) startBooted(c *cpu, ip x86.Addr) contract.Exit {
 	for {
 		c.start(ip)
 		k := c.c
@@ -296,10 +297,10 @@ func (e *engine) startBooted(c *cpu, ip x86.Addr) machine.Exit {
 			return c.exit()
 		}
 		if err != nil {
-			return machine.Exit{Why: machine.Failed, Err: err}
+			return contract.Exit{Why: contract.Failed, Err: err}
 		}
 		if e.overdue() || e.sh.Instrs >= e.sh.Budget {
-			return machine.Exit{Why: machine.TimeUp, IP: ip}
+			return contract.Exit{Why: contract.TimeUp, IP: ip}
 		}
 		e.Aim(min(e.limit, e.sh.Budget))
 	}

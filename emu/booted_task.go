@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"kprobelab/internal/contract"
 	"kprobelab/machine"
 	"kprobelab/x86"
 )
@@ -134,11 +135,11 @@ func (e *engine) panicked() error {
 //export kplTaskExit
 func kplTaskExit(h C.uintptr_t, task C.uint64_t) {
 	e := engineOf(h)
-	e.host.Call(func() machine.HostAnswer {
+	e.host.Call(func() contract.HostAnswer {
 		if n, known := e.b.tasks.forget(x86.Addr(task)); known {
 			e.host.TaskExit(n)
 		}
-		return machine.Resume
+		return contract.Resume
 	})
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/unicorn-engine/unicorn/bindings/go/unicorn"
 	"golang.org/x/sys/unix"
 
+	"kprobelab/internal/contract"
 	"kprobelab/machine"
 	"kprobelab/x86"
 )
@@ -158,8 +159,8 @@ func (c *cpu) Boot(gs x86.Addr) (err error) {
 	return nil
 }
 
-func (c *cpu) Answer() *machine.Answer { return (*machine.Answer)(unsafe.Pointer(&c.c.answer)) }
-func (c *cpu) Depth() int              { return int(c.c.depth) }
+func (c *cpu) Answer() *contract.Answer { return (*contract.Answer)(unsafe.Pointer(&c.c.answer)) }
+func (c *cpu) Depth() int               { return int(c.c.depth) }
 
 // forgetException tells the engine that an exception was delivered. Otherwise it would turn the
 // next one into a double fault. Only restoring its whole context does that, which also loses the
@@ -221,10 +222,10 @@ func (c *cpu) Enter(sp x86.Addr, args [6]uint64, flags uint64) {
 	C.kpl_call(c.c, C.uint64_t(sp), (*C.uint64_t)(&args[0]), C.uint64_t(flags))
 }
 
-func (c *cpu) Save(s machine.State) { C.kpl_save(c.c, s.(*C.kpl_state)) }
+func (c *cpu) Save(s contract.State) { C.kpl_save(c.c, s.(*C.kpl_state)) }
 
 // Load leaves RIP alone in a callout: the engine would leave the block for it.
-func (c *cpu) Load(s machine.State) {
+func (c *cpu) Load(s contract.State) {
 	c.read = false
 	C.kpl_load(c.c, s.(*C.kpl_state), 1-c.c.in_callout)
 }

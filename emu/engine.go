@@ -29,6 +29,7 @@ import (
 	"unsafe"
 
 	"kprobelab/decoder"
+	"kprobelab/internal/contract"
 	"kprobelab/internal/cpumodel"
 	"kprobelab/machine"
 )
@@ -50,7 +51,7 @@ type engine struct {
 	host  *machine.Host
 	opt   *machine.Options
 	c     *C.kpl_machine
-	sh    *machine.Shared // the beginning of c
+	sh    *contract.Shared // the beginning of c
 	model int
 	// reads says by which maker's rules the model reads bytes in which processors differ.
 	reads decoder.Processor
@@ -85,7 +86,7 @@ func open(h *machine.Host) (machine.Engine, error) {
 	if e.c = (*C.kpl_machine)(C.calloc(1, C.sizeof_kpl_machine)); e.c == nil {
 		return nil, machine.ErrNoMemory
 	}
-	e.sh = (*machine.Shared)(unsafe.Pointer(e.c))
+	e.sh = (*contract.Shared)(unsafe.Pointer(e.c))
 	e.c.handle = C.uintptr_t(register(e))
 	if e.opt.EveryInstruction {
 		e.c.every = 1
@@ -105,23 +106,23 @@ func open(h *machine.Host) (machine.Engine, error) {
 
 // What Go and C both use is laid out alike.
 var (
-	_ [unsafe.Offsetof(machine.Shared{}.Instrs)]struct{}    = [unsafe.Offsetof(C.kpl_machine{}.instrs)]struct{}{}
-	_ [unsafe.Offsetof(machine.Shared{}.Extra)]struct{}     = [unsafe.Offsetof(C.kpl_machine{}.extra)]struct{}{}
-	_ [unsafe.Offsetof(machine.Shared{}.StopAt)]struct{}    = [unsafe.Offsetof(C.kpl_machine{}.stop_at)]struct{}{}
-	_ [unsafe.Offsetof(machine.Shared{}.Budget)]struct{}    = [unsafe.Offsetof(C.kpl_machine{}.budget)]struct{}{}
-	_ [unsafe.Offsetof(machine.Shared{}.Work)]struct{}      = [unsafe.Offsetof(C.kpl_machine{}.work)]struct{}{}
-	_ [unsafe.Offsetof(machine.Shared{}.Allowance)]struct{} = [unsafe.Offsetof(C.kpl_machine{}.allowance)]struct{}{}
-	_ [unsafe.Offsetof(machine.Shared{}.Crossings)]struct{} = [unsafe.Offsetof(C.kpl_machine{}.crossings)]struct{}{}
-	_ [unsafe.Offsetof(machine.Shared{}.OuterEnd)]struct{}  = [unsafe.Offsetof(C.kpl_machine{}.outer_end)]struct{}{}
-	_ [unsafe.Offsetof(machine.Shared{}.InnerEnd)]struct{}  = [unsafe.Offsetof(C.kpl_machine{}.inner_end)]struct{}{}
-	_ [unsafe.Offsetof(machine.Shared{}.Expired)]struct{}   = [unsafe.Offsetof(C.kpl_machine{}.expired)]struct{}{}
-	_ [unsafe.Offsetof(machine.Shared{}.Task)]struct{}      = [unsafe.Offsetof(C.kpl_machine{}.task)]struct{}{}
-	_ [unsafe.Offsetof(machine.Answer{}.At)]struct{}        = [unsafe.Offsetof(C.kpl_cpu{}.answer_at) - unsafe.Offsetof(C.kpl_cpu{}.answer)]struct{}{}
-	_ [unsafe.Offsetof(machine.Answer{}.Flags)]struct{}     = [unsafe.Offsetof(C.kpl_cpu{}.answer_flags) - unsafe.Offsetof(C.kpl_cpu{}.answer)]struct{}{}
+	_ [unsafe.Offsetof(contract.Shared{}.Instrs)]struct{}    = [unsafe.Offsetof(C.kpl_machine{}.instrs)]struct{}{}
+	_ [unsafe.Offsetof(contract.Shared{}.Extra)]struct{}     = [unsafe.Offsetof(C.kpl_machine{}.extra)]struct{}{}
+	_ [unsafe.Offsetof(contract.Shared{}.StopAt)]struct{}    = [unsafe.Offsetof(C.kpl_machine{}.stop_at)]struct{}{}
+	_ [unsafe.Offsetof(contract.Shared{}.Budget)]struct{}    = [unsafe.Offsetof(C.kpl_machine{}.budget)]struct{}{}
+	_ [unsafe.Offsetof(contract.Shared{}.Work)]struct{}      = [unsafe.Offsetof(C.kpl_machine{}.work)]struct{}{}
+	_ [unsafe.Offsetof(contract.Shared{}.Allowance)]struct{} = [unsafe.Offsetof(C.kpl_machine{}.allowance)]struct{}{}
+	_ [unsafe.Offsetof(contract.Shared{}.Crossings)]struct{} = [unsafe.Offsetof(C.kpl_machine{}.crossings)]struct{}{}
+	_ [unsafe.Offsetof(contract.Shared{}.OuterEnd)]struct{}  = [unsafe.Offsetof(C.kpl_machine{}.outer_end)]struct{}{}
+	_ [unsafe.Offsetof(contract.Shared{}.InnerEnd)]struct{}  = [unsafe.Offsetof(C.kpl_machine{}.inner_end)]struct{}{}
+	_ [unsafe.Offsetof(contract.Shared{}.Expired)]struct{}   = [unsafe.Offsetof(C.kpl_machine{}.expired)]struct{}{}
+	_ [unsafe.Offsetof(contract.Shared{}.Task)]struct{}      = [unsafe.Offsetof(C.kpl_machine{}.task)]struct{}{}
+	_ [unsafe.Offsetof(contract.Answer{}.At)]struct{}        = [unsafe.Offsetof(C.kpl_cpu{}.answer_at) - unsafe.Offsetof(C.kpl_cpu{}.answer)]struct{}{}
+	_ [unsafe.Offsetof(contract.Answer{}.Flags)]struct{}     = [unsafe.Offsetof(C.kpl_cpu{}.answer_flags) - unsafe.Offsetof(C.kpl_cpu{}.answer)]struct{}{}
 )
 
-func (e *engine) Name() string            { return Engine() }
-func (e *engine) Shared() *machine.Shared { return e.sh }
+func (e *engine) Name() string             { return Engine() }
+func (e *engine) Shared() *contract.Shared { return e.sh }
 
 // Aim sets the instruction count before which the run stops. A booted machine's
 // timers stop it before that.
@@ -147,7 +148,7 @@ func (e *engine) Console() []byte {
 	return b
 }
 
-func (e *engine) NewState() machine.State {
+func (e *engine) NewState() contract.State {
 	s := (*C.kpl_state)(C.calloc(1, C.sizeof_kpl_state))
 	e.states = append(e.states, s)
 	return s

@@ -14,13 +14,14 @@ import (
 
 	"github.com/unicorn-engine/unicorn/bindings/go/unicorn"
 
+	"kprobelab/internal/contract"
 	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
 // Start lets the CPU run from ip until there is something to decide. A booted
 // machine decides more by itself.
-func (c *cpu) Start(ip x86.Addr) machine.Exit {
+func (c *cpu) Start(ip x86.Addr) contract.Exit {
 	if c.e.b != nil {
 		return c.e.startBooted(c, ip)
 	}
@@ -36,31 +37,31 @@ func (c *cpu) Start(ip x86.Addr) machine.Exit {
 }
 
 // exit returns the end of the run for the machine.
-func (c *cpu) exit() machine.Exit {
+func (c *cpu) exit() contract.Exit {
 	k := c.c
 	ip := x86.Addr(k.ip)
 	switch k.reason {
 	case C.KPL_RETURN:
-		return machine.Exit{Why: machine.Returned}
+		return contract.Exit{Why: contract.Returned}
 	case C.KPL_YIELD:
-		return machine.Exit{Why: machine.Yielded}
+		return contract.Exit{Why: contract.Yielded}
 	case C.KPL_SLEEP:
-		return machine.Exit{Why: machine.Slept, Arg: uint64(k.arg)}
+		return contract.Exit{Why: contract.Slept, Arg: uint64(k.arg)}
 	case C.KPL_EXIT:
-		return machine.Exit{Why: machine.Exited}
+		return contract.Exit{Why: contract.Exited}
 	case C.KPL_TIME:
-		return machine.Exit{Why: machine.TimeUp, IP: ip}
+		return contract.Exit{Why: contract.TimeUp, IP: ip}
 	case C.KPL_CROWDED:
 		if k.depth > 0 {
-			return machine.Exit{Why: machine.Failed, Err: machine.ErrCrowded}
+			return contract.Exit{Why: contract.Failed, Err: machine.ErrCrowded}
 		}
-		return machine.Exit{Why: machine.Again, IP: ip}
+		return contract.Exit{Why: contract.Again, IP: ip}
 	case C.KPL_FAULT:
-		return machine.Exit{Why: machine.Faulted, IP: ip}
+		return contract.Exit{Why: contract.Faulted, IP: ip}
 	case C.KPL_HALT:
-		return machine.Exit{Why: machine.Halted, IP: ip}
+		return contract.Exit{Why: contract.Halted, IP: ip}
 	}
-	return machine.Exit{Why: machine.Failed, Err: engineError("run at "+c.e.host.Machine().Symbolize(ip), c.failure)}
+	return contract.Exit{Why: contract.Failed, Err: engineError("run at "+c.e.host.Machine().Symbolize(ip), c.failure)}
 }
 
 // start lets the engine run from ip until it stops. c.c says why it did.
@@ -79,7 +80,7 @@ func (c *cpu) start(ip x86.Addr) {
 		k.reason = C.KPL_CROWDED
 		return
 	}
-	if k.depth == machine.MaxDepth {
+	if k.depth == contract.MaxDepth {
 		k.reason, k.ip, c.failure = C.KPL_ENGINE, C.uint64_t(ip), unicorn.UcError(unicorn.ERR_RESOURCE)
 		return
 	}

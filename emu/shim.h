@@ -169,7 +169,7 @@ typedef struct kpl_view {
 enum { KPL_MAX_VIEWS = 8192, KPL_VIEW_CHAINS = 256 };
 
 typedef struct kpl_machine {
-	/* As far as task, it is laid out as machine.Shared. */
+	/* As far as task, it is laid out as contract.Shared. */
 	uint64_t instrs;    /* instructions that ran; a block's count as it begins */
 	uint64_t extra;     /* the virtual clock is instrs + extra nanoseconds */
 	uint64_t stop_at;   /* the run stops before the next block once instrs is this */
@@ -246,7 +246,7 @@ typedef struct kpl_cpu {
 	uint64_t miss_addr;
 	int miss_access;
 	kpl_regs regs;      /* as Go read them last */
-	int answer;         /* the int3 at answer_at goes on at answer_to, with more flags; laid out as machine.Answer */
+	int answer;         /* the int3 at answer_at goes on at answer_to, with more flags; laid out as contract.Answer */
 	uint64_t answer_at, answer_to, answer_flags;
 	uint64_t until;     /* the address at which a run of user mode ends, of an instruction that it may not execute; 0 for none */
 	int user;           /* it is in user mode; of a machine with user_mode */

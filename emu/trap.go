@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"kprobelab/machine"
+	"kprobelab/internal/contract"
 	"kprobelab/x86"
 )
 
@@ -68,10 +68,10 @@ func kplCallout(h C.uintptr_t, cpu C.int, rip, frame C.uint64_t, regs *C.kpl_reg
 
 // The values of Go's answers equal C's.
 const (
-	_ = uint(machine.Resume - C.KPL_RESUME)
-	_ = uint(C.KPL_RESUME - machine.Resume)
-	_ = uint(machine.NotMine - C.KPL_NOT_MINE)
-	_ = uint(C.KPL_NOT_MINE - machine.NotMine)
-	_ = uint(machine.Stop - C.KPL_STOP)
-	_ = uint(C.KPL_STOP - machine.Stop)
+	_ = uint(contract.Resume - C.KPL_RESUME)
+	_ = uint(C.KPL_RESUME - contract.Resume)
+	_ = uint(contract.NotMine - C.KPL_NOT_MINE)
+	_ = uint(C.KPL_NOT_MINE - contract.NotMine)
+	_ = uint(contract.Stop - C.KPL_STOP)
+	_ = uint(C.KPL_STOP - contract.Stop)
 )

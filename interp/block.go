@@ -5,6 +5,7 @@ import (
 
 	"kprobelab/decoder"
 	"kprobelab/internal/bounded"
+	"kprobelab/internal/contract"
 	"kprobelab/machine"
 	"kprobelab/x86"
 )
@@ -34,7 +35,7 @@ type op struct {
 type block struct {
 	pc, end uint64 // its bytes
 	ops     []op
-	// work is the host's work for its instructions beyond their number (machine.Shared.Work).
+	// work is the host's work for its instructions beyond their number (contract.Shared.Work).
 	work uint64
 	// dead: its code was overwritten.
 	dead bool
@@ -142,7 +143,7 @@ func (c *cpu) block(ip uint64, stepped bool) (*block, bool) {
 	if !stepped {
 		k.recent[slotOf(ip)] = b
 	}
-	c.e.addWork(machine.WorkBlock + machine.WorkByte*(b.end-b.pc))
+	c.e.addWork(contract.WorkBlock + contract.WorkByte*(b.end-b.pc))
 	return b, true
 }
 

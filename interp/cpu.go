@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"kprobelab/internal/contract"
 	"kprobelab/internal/cpumodel"
 	"kprobelab/machine"
 	"kprobelab/x86"
@@ -71,7 +72,7 @@ type cpu struct {
 	// frames is room for the registers of traps.
 	frames []*x86.PtRegs
 	// answer is the continuation of its int3 at an address.
-	answer machine.Answer
+	answer contract.Answer
 	// frame is for Regs.
 	frame x86.PtRegs
 }
@@ -164,14 +165,14 @@ func (c *cpu) Regs() *x86.PtRegs {
 	return &c.frame
 }
 
-func (c *cpu) Flags() uint64           { return c.eflags() }
-func (c *cpu) IP() x86.Addr            { return x86.Addr(c.ip) }
-func (c *cpu) SetIP(ip x86.Addr)       { c.ip = uint64(ip) }
-func (c *cpu) Depth() int              { return c.depth }
-func (c *cpu) Answer() *machine.Answer { return &c.answer }
+func (c *cpu) Flags() uint64            { return c.eflags() }
+func (c *cpu) IP() x86.Addr             { return x86.Addr(c.ip) }
+func (c *cpu) SetIP(ip x86.Addr)        { c.ip = uint64(ip) }
+func (c *cpu) Depth() int               { return c.depth }
+func (c *cpu) Answer() *contract.Answer { return &c.answer }
 
-func (c *cpu) Save(s machine.State) { *s.(*state) = c.state }
-func (c *cpu) Load(s machine.State) { c.state = *s.(*state) }
+func (c *cpu) Save(s contract.State) { *s.(*state) = c.state }
+func (c *cpu) Load(s contract.State) { c.state = *s.(*state) }
 
 func (c *cpu) Boot(gs x86.Addr) error {
 	c.gs = uint64(gs)

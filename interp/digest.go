@@ -3,10 +3,9 @@ package interp
 import (
 	"encoding/binary"
 	"hash"
+	"kprobelab/internal/contract"
 	"math/bits"
 	"unsafe"
-
-	"kprobelab/machine"
 )
 
 func (e *engine) Digest(w hash.Hash) {
@@ -44,7 +43,7 @@ func (p *page) sum() (lanes [4]uint64) {
 	return [4]uint64{a, b, c, d}
 }
 
-func (e *engine) DigestState(w hash.Hash, s machine.State) {
+func (e *engine) DigestState(w hash.Hash, s contract.State) {
 	t := s.(*state)
 	for _, v := range []any{t.r, t.ip, t.flags, t.cc.all(), t.x} {
 		_ = binary.Write(w, binary.LittleEndian, v) // a hash does not fail

@@ -6,13 +6,14 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"kprobelab/internal/contract"
 	"kprobelab/internal/cpumodel"
 	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
 // shared has the counters.
-type shared = machine.Shared
+type shared = contract.Shared
 
 // engine is memory and CPUs.
 type engine struct {
@@ -58,12 +59,12 @@ func open(h *machine.Host) (machine.Engine, error) {
 	return e, nil
 }
 
-func (e *engine) Name() string            { return Engine() }
-func (e *engine) Shared() *machine.Shared { return &e.shared }
-func (e *engine) Console() []byte         { return e.console.take() }
-func (e *engine) Here() bool              { return e.inside.Load() > 0 }
-func (e *engine) Aim(n uint64)            { e.StopAt.Store(n) }
-func (e *engine) NewState() machine.State { return new(state) }
+func (e *engine) Name() string             { return Engine() }
+func (e *engine) Shared() *contract.Shared { return &e.shared }
+func (e *engine) Console() []byte          { return e.console.take() }
+func (e *engine) Here() bool               { return e.inside.Load() > 0 }
+func (e *engine) Aim(n uint64)             { e.StopAt.Store(n) }
+func (e *engine) NewState() contract.State { return new(state) }
 
 // Open adds a CPU as a booted kernel leaves it: paging, write protection, SSE.
 func (e *engine) Open() (machine.CPU, error) {

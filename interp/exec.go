@@ -1,23 +1,24 @@
 package interp
 
 import (
+	"kprobelab/internal/contract"
 	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
 // Start lets the CPU run from ip until it stops.
-func (c *cpu) Start(ip x86.Addr) machine.Exit {
+func (c *cpu) Start(ip x86.Addr) contract.Exit {
 	c.ip, c.reason, c.event = uint64(ip), reasonNone, event{}
 	c.depth++
 	defer func() { c.depth-- }()
 	c.loop()
-	return machine.Exit{Why: exits[c.reason], IP: x86.Addr(c.ip), Arg: c.arg}
+	return contract.Exit{Why: exits[c.reason], IP: x86.Addr(c.ip), Arg: c.arg}
 }
 
 // exits are the reasons' names outside. (Of reasonError the machine has the error.)
-var exits = [...]machine.Reason{
-	reasonReturn: machine.Returned, reasonHalt: machine.Halted, reasonTime: machine.TimeUp, reasonYield: machine.Yielded,
-	reasonSleep: machine.Slept, reasonExit: machine.Exited, reasonFault: machine.Faulted, reasonError: machine.Failed,
+var exits = [...]contract.Reason{
+	reasonReturn: contract.Returned, reasonHalt: contract.Halted, reasonTime: contract.TimeUp, reasonYield: contract.Yielded,
+	reasonSleep: contract.Slept, reasonExit: contract.Exited, reasonFault: contract.Faulted, reasonError: contract.Failed,
 }
 
 // loop runs block after block.

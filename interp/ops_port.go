@@ -1,6 +1,6 @@
 package interp
 
-import "kprobelab/machine"
+import "kprobelab/internal/contract"
 
 // portNumber: opcodes 0xec to 0xef have it in dx, in sub.
 func portOperands(d *dec) {
@@ -45,10 +45,10 @@ func opOut(c *cpu, o *op) bool {
 	}
 	e := c.e
 	switch port := o.port(c); port {
-	case machine.PortCallout:
+	case contract.PortCallout:
 		c.ip = o.next
 		c.callout()
-	case machine.PortReturn:
+	case contract.PortReturn:
 		if c.depth == 1 && c.running.pc == uint64(e.OuterEnd) {
 			e.Instrs -= uint64(len(c.running.ops)) // the stub is not the guest's
 			if e.opt.EveryInstruction {
@@ -66,21 +66,21 @@ func opOut(c *cpu, o *op) bool {
 func (c *cpu) hypercall(port uint16, v byte) {
 	e := c.e
 	switch port {
-	case machine.PortYield:
+	case contract.PortYield:
 		if c.depth == 1 { // deeper is a handler, with preemption off
 			c.reason = reasonYield
 		}
-	case machine.PortSleep:
+	case contract.PortSleep:
 		c.reason, c.arg = reasonSleep, c.r[rdi]
-	case machine.PortExit:
+	case contract.PortExit:
 		c.reason = reasonExit
-	case machine.PortConsole:
+	case contract.PortConsole:
 		e.console.put(int(e.Task), v)
-	case machine.PortClock:
+	case contract.PortClock:
 		c.r[rax] = e.Now()
-	case machine.PortTask:
+	case contract.PortTask:
 		c.r[rax] = uint64(e.Task)
-	case machine.PortCPU:
+	case contract.PortCPU:
 		c.r[rax] = uint64(c.n)
 	}
 }

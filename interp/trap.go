@@ -3,13 +3,14 @@ package interp
 import (
 	"unsafe"
 
+	"kprobelab/internal/contract"
 	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
 // host makes a call of the host, which may run guest code on this CPU. It returns the host's
 // answer.
-func (c *cpu) host(call func(h *machine.Host) machine.HostAnswer) machine.HostAnswer {
+func (c *cpu) host(call func(h *machine.Host) contract.HostAnswer) contract.HostAnswer {
 	reason, running, single := c.reason, c.running, c.single
 	c.single = false
 	c.e.Crossings++
@@ -17,7 +18,7 @@ func (c *cpu) host(call func(h *machine.Host) machine.HostAnswer) machine.HostAn
 	defer c.e.inside.Add(-1) // also where a handler ends its goroutine
 	answer := call(c.e.host)
 	c.reason, c.running, c.single = reason, running, single
-	c.e.addWork(machine.WorkTrap)
+	c.e.addWork(contract.WorkTrap)
 	return answer
 }
 
@@ -25,21 +26,21 @@ func (c *cpu) host(call func(h *machine.Host) machine.HostAnswer) machine.HostAn
 func (c *cpu) trap(vector int) {
 	e := c.e
 	e.Extra += e.opt.TrapCost
-	e.addWork(machine.WorkTrap)
+	e.addWork(contract.WorkTrap)
 	if vector == machine.VectorInt3 && c.answered() {
 		return
 	}
 	regs := c.takeFrame()
 	defer c.putFrame(regs)
 	c.regs(regs)
-	answer := c.host(func(h *machine.Host) machine.HostAnswer { return h.Trap(vector, regs) })
-	if answer == machine.Stop {
+	answer := c.host(func(h *machine.Host) contract.HostAnswer { return h.Trap(vector, regs) })
+	if answer == contract.Stop {
 		c.reason = reasonError
 		return
 	}
 	c.setRegs(regs)
 	c.ip = regs.IP
-	if answer == machine.NotMine {
+	if answer == contract.NotMine {
 		c.reason = reasonFault
 		c.event = event{kind: eventFault, vector: vector, addr: afterInstruction}
 	}
@@ -48,10 +49,10 @@ func (c *cpu) trap(vector int) {
 // answered goes on from an int3 that was answered.
 func (c *cpu) answered() bool {
 	a := &c.answer
-	if a.State != machine.Given || c.ip-1 != uint64(a.At) {
+	if a.State != contract.Given || c.ip-1 != uint64(a.At) {
 		return false
 	}
-	a.State = machine.Met
+	a.State = contract.Met
 	c.ip = uint64(a.To)
 	c.setEflags(c.eflags() | a.Flags)
 	return true
@@ -75,13 +76,13 @@ func (c *cpu) callout() {
 	stub, at := x86.Addr(c.running.pc), x86.Addr(c.r[rdi])
 	before := c.state
 	regs, copied := c.frameAt(at)
-	answer := c.host(func(h *machine.Host) machine.HostAnswer { return h.Callout(stub, at, regs) })
+	answer := c.host(func(h *machine.Host) contract.HostAnswer { return h.Callout(stub, at, regs) })
 	if copied {
 		c.e.copyIn(at, bytesOf(regs)[:])
 		c.putFrame(regs)
 	}
 	c.state = before
-	if answer == machine.Stop {
+	if answer == contract.Stop {
 		c.reason = reasonError
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"sort"
 
+	"kprobelab/internal/contract"
 	"kprobelab/machine"
 	"kprobelab/x86"
 )
@@ -186,7 +187,7 @@ func (c *cpu) tell(b *block, ip uint64) bool {
 	e := c.e
 	c.ip = ip
 	e.Extra += e.opt.TrapCost
-	e.addWork(machine.WorkTrap)
+	e.addWork(contract.WorkTrap)
 	regs := c.takeFrame()
 	defer c.putFrame(regs)
 	c.regs(regs)
@@ -195,10 +196,10 @@ func (c *cpu) tell(b *block, ip uint64) bool {
 		hits[i].New = e.held(&e.watch.list[n])
 	}
 	e.watch.off++
-	answer := c.host(func(h *machine.Host) machine.HostAnswer { return h.Watched(hits, regs) })
+	answer := c.host(func(h *machine.Host) contract.HostAnswer { return h.Watched(hits, regs) })
 	e.watch.off--
 	e.watch.forget() // of a list that the host has put in the place of this one, nothing
-	if answer == machine.Stop {
+	if answer == contract.Stop {
 		c.reason = reasonError
 		return false
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"kprobelab/errno"
+	"kprobelab/internal/contract"
 	"kprobelab/kimage"
 	"kprobelab/kimage/vmcore"
 	"kprobelab/x86"
@@ -211,9 +212,9 @@ func (h *Host) Taken(at []x86.Addr) {
 	was := h.m.receiving
 	h.m.receiving = true
 	defer func() { h.m.receiving = was }()
-	h.Call(func() HostAnswer {
+	h.Call(func() contract.HostAnswer {
 		h.m.onTaken(at)
-		return Resume
+		return contract.Resume
 	})
 }
 
@@ -413,7 +414,7 @@ func (h *Host) Enter(cpu int, addr x86.Addr, args []uint64) error {
 
 // Run gives a CPU a budget, and lets it run from where it is until the instruction
 // count is limit or something else ends the run.
-func (h *Host) Run(cpu int, limit uint64) (Reason, error) {
+func (h *Host) Run(cpu int, limit uint64) (contract.Reason, error) {
 	m := h.m
 	if m.runs == 0 {
 		m.allow()

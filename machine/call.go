@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"kprobelab/errno"
+	"kprobelab/internal/contract"
 	"kprobelab/x86"
 )
 
@@ -105,7 +106,7 @@ func (m *Machine) callNested(addr x86.Addr, args []uint64) (uint64, error) {
 		return 0, err
 	}
 	x, err := m.run(c, addr, math.MaxUint64)
-	if err == nil && x.Why != Returned {
+	if err == nil && x.Why != contract.Returned {
 		err = ErrAtomic
 	}
 	m.last = *c.Regs()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab/internal/contract"
 	"kprobelab/kimage"
 	. "kprobelab/machine"
 	"kprobelab/x86"
@@ -168,7 +169,7 @@ func TestFaultHandlersThatRecurse(t *testing.T) {
 	}})
 	_, err := m.CallAddr(at)
 	require.ErrorIs(t, err, ErrBudget)
-	require.Equal(t, MaxDepth, deepest)
+	require.Equal(t, contract.MaxDepth, deepest)
 	m.SetTraps(&trapFuncs{OnFault: func(r *x86.PtRegs, _ int) bool { r.IP += 2; return true }})
 	_, err = m.CallAddr(at)
 	require.NoError(t, err)

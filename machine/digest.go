@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"kprobelab/internal/contract"
 )
 
 // Digester is an Engine that can say in a few bytes how it goes on.
@@ -13,7 +14,7 @@ type Digester interface {
 	Engine
 	// Digest writes all that decides how the engine goes on.
 	Digest(w hash.Hash)
-	DigestState(w hash.Hash, s State)
+	DigestState(w hash.Hash, s contract.State)
 }
 
 // ErrNoDigest: the engine cannot say in a digest how it goes on.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"kprobelab/internal/contract"
 	"kprobelab/x86"
 )
 
@@ -22,29 +23,16 @@ func (h *Host) Options() *Options { return &h.m.opt }
 // Task is the number of the running task.
 func (h *Host) Task() int { return h.m.curTask }
 
-// HostAnswer is the CPU's next action after a call of its Host.
-type HostAnswer int
-
-// The answers.
-const (
-	// Resume: the CPU goes on with the registers as they are now.
-	Resume HostAnswer = iota
-	// NotMine: no receiver takes the trap; it is a fault.
-	NotMine
-	// Stop: the run is over.
-	Stop
-)
-
 // border is deferred where an engine has called. A panic of a handler becomes an
 // error of the run. A handler that ends its goroutine (t.FailNow does) closes
 // the machine, because the run can never return.
-func (m *Machine) border(answer *HostAnswer, returned *bool) {
+func (m *Machine) border(answer *contract.HostAnswer, returned *bool) {
 	if *returned {
 		return
 	}
 	if p := recover(); p != nil {
 		m.fail(fmt.Errorf("%w: %v\n%s", ErrHandler, p, debug.Stack()))
-		*answer = Stop
+		*answer = contract.Stop
 		return
 	}
 	m.closed = true
@@ -58,10 +46,10 @@ func (m *Machine) fail(err error) {
 }
 
 // Trap gives int3 or #DB, with ip past it, to the receiver of traps.
-func (h *Host) Trap(vector int, regs *x86.PtRegs) (answer HostAnswer) {
+func (h *Host) Trap(vector int, regs *x86.PtRegs) (answer contract.HostAnswer) {
 	m, returned := h.m, false
 	if m.traps == nil {
-		return NotMine
+		return contract.NotMine
 	}
 	defer m.border(&answer, &returned)
 	var mine bool
@@ -73,16 +61,16 @@ func (h *Host) Trap(vector int, regs *x86.PtRegs) (answer HostAnswer) {
 	returned = true
 	switch {
 	case m.err != nil:
-		return Stop
+		return contract.Stop
 	case !mine:
-		return NotMine
+		return contract.NotMine
 	}
-	return Resume
+	return contract.Resume
 }
 
 // Callout calls the function of a stub. regs is the frame, nil where there is no
 // writable memory.
-func (h *Host) Callout(stub, frame x86.Addr, regs *x86.PtRegs) (answer HostAnswer) {
+func (h *Host) Callout(stub, frame x86.Addr, regs *x86.PtRegs) (answer contract.HostAnswer) {
 	m, returned := h.m, false
 	defer m.border(&answer, &returned)
 	switch fn := m.stubs.at(stub); {
@@ -95,9 +83,9 @@ func (h *Host) Callout(stub, frame x86.Addr, regs *x86.PtRegs) (answer HostAnswe
 	}
 	returned = true
 	if m.err != nil {
-		return Stop
+		return contract.Stop
 	}
-	return Resume
+	return contract.Resume
 }
 
 // Fault gives an exception to the receiver of traps, outside of any run. It
@@ -111,13 +99,13 @@ func (h *Host) Fault(regs *x86.PtRegs, vector int) (mine bool, err error) {
 }
 
 // Call calls fn as Trap calls a receiver: a panic is an error of the run.
-func (h *Host) Call(fn func() HostAnswer) (answer HostAnswer) {
+func (h *Host) Call(fn func() contract.HostAnswer) (answer contract.HostAnswer) {
 	m, returned := h.m, false
 	defer m.border(&answer, &returned)
 	answer = fn()
 	returned = true
 	if m.err != nil {
-		return Stop
+		return contract.Stop
 	}
 	return answer
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 
+	"kprobelab/internal/contract"
 	"kprobelab/kimage"
 	"kprobelab/x86"
 )
@@ -13,7 +14,7 @@ import (
 // Machine is a guest: memory, CPUs, tasks. Close frees it.
 type Machine struct {
 	engine Engine
-	sh     *Shared // the engine's
+	sh     *contract.Shared // the engine's
 	src    Source
 	opt    Options
 	// booted is the engine where the kernel has booted, else nil.
@@ -58,7 +59,7 @@ type Machine struct {
 	waitAsked uint64 // when onWait was called
 	snapshots []*Snapshot
 	restored  []func()
-	spare     []State // room for the registers of interrupted runs
+	spare     []contract.State // room for the registers of interrupted runs
 	// closed: no more runs. gone: no more memory.
 	closed, gone bool
 	extended     int // windows of Extend
@@ -83,7 +84,7 @@ type Machine struct {
 type cpu struct {
 	CPU
 	n      int
-	answer *Answer
+	answer *contract.Answer
 	// task is the task whose registers the CPU has, nil if there is none.
 	task *Task
 	// area is its per-CPU area, gs its GS base, preempt the address of its
@@ -179,7 +180,7 @@ func (m *Machine) Close() error {
 	}
 	m.closed, m.gone = true, true
 	m.engine.Close()
-	m.sh = &Shared{}
+	m.sh = &contract.Shared{}
 	m.cpus, m.tasks, m.regions, m.snapshots, m.spare = nil, nil, nil, nil, nil
 	return nil
 }

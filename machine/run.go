@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"kprobelab/decoder"
+	"kprobelab/internal/contract"
 	"kprobelab/internal/cpumodel"
 	"kprobelab/x86"
 )
@@ -12,22 +13,22 @@ import (
 // run lets c execute from ip until the scheduler has to decide something. The
 // slice ends when the instruction count is limit; the run fails when it is the
 // budget. The result is Returned, TimeUp, Yielded, Slept or Exited.
-func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (Exit, error) {
-	if m.runs == MaxDepth {
-		return Exit{}, fmt.Errorf("%w: run at %s: %d handlers call each other", ErrEngine, m.Symbolize(ip), MaxDepth)
+func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (contract.Exit, error) {
+	if m.runs == contract.MaxDepth {
+		return contract.Exit{}, fmt.Errorf("%w: run at %s: %d handlers call each other", ErrEngine, m.Symbolize(ip), contract.MaxDepth)
 	}
 	m.runs++
 	defer func() { m.runs-- }()
 	m.cur, m.curCPU = c, c.n
 	for {
 		if m.sh.Work > m.sh.Allowance {
-			return Exit{}, m.overWorked(ip)
+			return contract.Exit{}, m.overWorked(ip)
 		}
 		pause := m.nextPause()
 		m.aim = min(limit, m.sh.Budget, pause)
 		m.engine.Aim(m.aim)
 		if m.expired() { // after Aim, which clears the timer's stop
-			return Exit{}, m.overTime(ip)
+			return contract.Exit{}, m.overTime(ip)
 		}
 		x := c.Start(ip)
 		switch {
@@ -37,9 +38,9 @@ func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (Exit, error) {
 			return x, m.takeErr()
 		}
 		switch x.Why {
-		case Again:
+		case contract.Again:
 			ip = x.IP
-		case Faulted:
+		case contract.Faulted:
 			next, err := m.fault(c)
 			if err != nil {
 				return x, err
@@ -49,7 +50,7 @@ func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (Exit, error) {
 			if m.sh.Instrs >= m.sh.Budget {
 				return x, m.overBudget(ip)
 			}
-		case TimeUp:
+		case contract.TimeUp:
 			switch {
 			case m.expired():
 				return x, m.overTime(x.IP)
@@ -62,9 +63,9 @@ func (m *Machine) run(c *cpu, ip x86.Addr, limit uint64) (Exit, error) {
 				return x, nil
 			}
 			return x, m.overBudget(x.IP)
-		case Halted:
+		case contract.Halted:
 			return x, fmt.Errorf("%w before %s", ErrHalted, m.Symbolize(x.IP))
-		case Failed:
+		case contract.Failed:
 			return x, x.Err
 		default:
 			return x, nil
@@ -148,7 +149,7 @@ func (m *Machine) resolve(f *Fault, regs *x86.PtRegs) bool {
 }
 
 func (m *Machine) callFault(regs *x86.PtRegs, vector int) (mine bool) {
-	answer, ok, was := Resume, false, m.receiving
+	answer, ok, was := contract.Resume, false, m.receiving
 	m.receiving = true
 	defer func() { m.receiving = was }()
 	defer m.border(&answer, &ok)
@@ -164,7 +165,7 @@ func (m *Machine) takeErr() error {
 }
 
 // takeState is room for registers; putState takes it back.
-func (m *Machine) takeState() State {
+func (m *Machine) takeState() contract.State {
 	if n := len(m.spare); n > 0 {
 		s := m.spare[n-1]
 		m.spare = m.spare[:n-1]
@@ -173,4 +174,4 @@ func (m *Machine) takeState() State {
 	return m.engine.NewState()
 }
 
-func (m *Machine) putState(s State) { m.spare = append(m.spare, s) }
+func (m *Machine) putState(s contract.State) { m.spare = append(m.spare, s) }

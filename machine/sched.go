@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"kprobelab/internal/contract"
 	"kprobelab/x86"
 )
 
@@ -114,7 +115,7 @@ func (m *Machine) turn(c *cpu, t *Task, limit uint64, target *Task) (bool, error
 	if err == nil {
 		err = m.settle(c, t, x)
 	}
-	if t == target && (err != nil || x.Why == Returned) {
+	if t == target && (err != nil || x.Why == contract.Returned) {
 		t.state = idle
 		return true, err
 	}
@@ -130,9 +131,9 @@ func (m *Machine) turn(c *cpu, t *Task, limit uint64, target *Task) (bool, error
 }
 
 // settle handles the end of a slice for the task.
-func (m *Machine) settle(c *cpu, t *Task, x Exit) error {
+func (m *Machine) settle(c *cpu, t *Task, x contract.Exit) error {
 	switch x.Why {
-	case Returned:
+	case contract.Returned:
 		if t.n == 0 {
 			return nil
 		}
@@ -141,19 +142,19 @@ func (m *Machine) settle(c *cpu, t *Task, x Exit) error {
 		if len(t.results) == len(t.calls) {
 			m.exit(t)
 		}
-	case TimeUp:
+	case contract.TimeUp:
 	default:
 		return m.hypercall(c, t, x)
 	}
 	return nil
 }
 
-func (m *Machine) hypercall(c *cpu, t *Task, x Exit) error {
+func (m *Machine) hypercall(c *cpu, t *Task, x contract.Exit) error {
 	switch x.Why {
-	case Yielded:
+	case contract.Yielded:
 		t.left = true
 		t.scheds++
-	case Slept:
+	case contract.Slept:
 		t.left = true
 		t.scheds++
 		t.state = sleeping
@@ -161,7 +162,7 @@ func (m *Machine) hypercall(c *cpu, t *Task, x Exit) error {
 		if t.wake < m.Now() {
 			t.wake = math.MaxUint64
 		}
-	case Exited:
+	case contract.Exited:
 		if t.n == 0 {
 			return ErrTaskExited
 		}

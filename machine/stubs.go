@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"kprobelab/errno"
+	"kprobelab/internal/contract"
 	"kprobelab/kimage"
 	"kprobelab/x86"
 )
@@ -32,8 +33,8 @@ const (
 )
 
 var (
-	returnCode  = []byte{0xe6, PortReturn, 0xeb, 0xfe, 0xcc, 0xcc, 0xcc, 0xcc, 0xf4} // out %al,$port; jmp .; int3 …; hlt
-	calloutCode = []byte{0xe6, PortCallout, 0xc3, 0xcc}                              // out %al,$port; ret
+	returnCode  = []byte{0xe6, contract.PortReturn, 0xeb, 0xfe, 0xcc, 0xcc, 0xcc, 0xcc, 0xf4} // out %al,$port; jmp .; int3 …; hlt
+	calloutCode = []byte{0xe6, contract.PortCallout, 0xc3, 0xcc}                              // out %al,$port; ret
 )
 
 // stubs are the pages of stubs, and the Go function of each by its place.

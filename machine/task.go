@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"kprobelab/errno"
+	"kprobelab/internal/contract"
 	"kprobelab/x86"
 )
 
@@ -31,7 +32,7 @@ type Task struct {
 	m     *Machine
 	n     int
 	stack x86.Addr // its end: past the last byte
-	saved State
+	saved contract.State
 
 	state taskState
 	cpu   *cpu // the CPU that has its registers; if nil, saved has them

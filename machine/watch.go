@@ -7,6 +7,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/internal/bounded"
+	"kprobelab/internal/contract"
 	"kprobelab/x86"
 )
 
@@ -93,7 +94,7 @@ func (m *Machine) Watch(list []Watch, hit func(hits []WatchHit, regs *x86.PtRegs
 }
 
 // Watched reports the accesses of the instruction that has just completed, or a WatchExec.
-func (h *Host) Watched(hits []WatchHit, regs *x86.PtRegs) (answer HostAnswer) {
+func (h *Host) Watched(hits []WatchHit, regs *x86.PtRegs) (answer contract.HostAnswer) {
 	m, returned := h.m, false
 	defer m.border(&answer, &returned)
 	if m.watch != nil {
@@ -101,7 +102,7 @@ func (h *Host) Watched(hits []WatchHit, regs *x86.PtRegs) (answer HostAnswer) {
 	}
 	returned = true
 	if m.err != nil {
-		return Stop
+		return contract.Stop
 	}
-	return Resume
+	return contract.Resume
 }

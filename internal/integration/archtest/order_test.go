@@ -48,6 +48,8 @@ var alone = map[string][]string{
 	"interp":  {"x86", "errno", "profile", "decoder", "kimage/vmcore", "kimage", "machine", "internal/pcmpstr", "internal/cpumodel"},
 	// An instruction that both engines compute by the same rules.
 	"internal/pcmpstr": {},
+	// What both engines and the machine agree on.
+	"internal/contract": {"x86"},
 	// The processors that both engines can be.
 	"internal/cpumodel": {"x86", "errno", "profile", "decoder"},
 	// Decisions as data are for implementations that know nothing of this one.
