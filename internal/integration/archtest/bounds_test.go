@@ -63,11 +63,12 @@ func isFigure(value ast.Expr) bool {
 	return number && !limit
 }
 
-// facts reads the constants that bound nothing which a file, a script, a guest or a user can make large, with what they
-// are. A line is PACKAGE.NAME: KIND. The kinds: kernel and tool (a limit of theirs, which they refuse at too), format (what
-// a form of file or a processor has room for), layout (the room in a structure of this program's own), shown (how many
-// of a longer list are named), piece (how much is done at a time, whatever the length), search (how far code is
-// examined for a pattern).
+// facts reads the list of constants that look like bounds, but bound nothing that a file, a script,
+// a guest or a user can make large. A line is PACKAGE.NAME: KIND. The kinds: kernel and tool (their
+// own limit, at which they refuse too), format (the room in a form of file or in a processor),
+// layout (the room in a structure of this program's own), shown (the number of named entries of a
+// longer list), piece (the amount of work done at a time, whatever the length), search (the
+// distance over which code is examined for a pattern).
 func facts(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/facts.txt")
@@ -83,8 +84,9 @@ func facts(t *testing.T) map[string]string {
 	return m
 }
 
-// A limit on what a file, a script, a guest or a user can make large stands in internal/bounded, with its doc and its
-// test; a constant that looks like one and is none is in the list of facts.
+// A limit on a thing that a file, a script, a guest or a user can make large is in
+// internal/bounded, with its doc and its test; a constant that looks like a limit but is none is in
+// the list of facts.
 func TestEveryBoundHasOneHome(t *testing.T) {
 	root, known, found := "../../..", facts(t), map[string]bool{}
 	require.NoError(t, filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {

@@ -60,8 +60,8 @@ func TestExportedNamesHaveADoc(t *testing.T) {
 	}
 }
 
-// undocumented lists the exported names that a file declares without a comment
-// of their own, beside them, or on the group they stand in.
+// undocumented lists the exported names that a file declares without a comment of their own or of
+// their group.
 func undocumented(f *ast.File) []*ast.Ident {
 	var list []*ast.Ident
 	for _, d := range f.Decls {

@@ -26,8 +26,8 @@ var licences = []struct{ name, phrase string }{
 
 var spaces = regexp.MustCompile(`[\s*#>]+`)
 
-// classify names the licence of a text, "" where it is not in the table. A text
-// that mentions Apache's licence anywhere counts as not in the table.
+// classify returns the licence of a text, "" if it is not in the table. A text that mentions
+// Apache's licence anywhere counts as not in the table.
 func classify(text string) string {
 	flat := spaces.ReplaceAllString(text, " ")
 	if strings.Contains(flat, "Apache License") {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever a file is called, make hands its name on as one word, and its shell executes nothing of it.
+// Whatever the name of a file, make passes it on as one word, and its shell executes nothing of it.
 func TestNamesOfImagesInMake(t *testing.T) {
 	if _, err := exec.LookPath("make"); err != nil {
 		t.Skip("there is no make here")

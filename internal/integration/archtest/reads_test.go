@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// readers are the files that may read a whole file by themselves: the bounded
-// reader, and what reads files of the host's kernel.
+// readers are the files that may read a whole file by themselves: the bounded reader, and the
+// readers of files of the host's kernel.
 var readers = []string{
 	"internal/bounded/bounded.go", "internal/bounded/open.go", "internal/bounded/pipe_other.go",
 	"kernels/running.go", "internal/mount/mount.go", "internal/mount/process.go",

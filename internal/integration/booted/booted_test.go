@@ -22,7 +22,7 @@ import (
 
 const root = "../../.."
 
-// qemuHere is the QEMU at hand: one that is found, or the checkout's own. Nothing is fetched.
+// qemuHere returns the QEMU of the system, or of the checkout. Nothing is fetched.
 func qemuHere(t *testing.T) string {
 	t.Helper()
 	if testing.Short() {
@@ -152,7 +152,7 @@ func dump(t *testing.T, cpus int) {
 	require.NoError(t, err)
 }
 
-// Definitions are the kernel's to take or to refuse, and what they trace is in the trace.
+// The kernel accepts or refuses definitions, and their hits are in the trace.
 func TestTrace(t *testing.T) {
 	o := machine(t, "oracle")
 	require.NoError(t, boot.Boot(t.Context(), o, func(g *boot.Guest) error {
@@ -204,7 +204,7 @@ func TestCommandsThatFail(t *testing.T) {
 	}))
 }
 
-// A kernel that does not come to its init says why in one sentence.
+// A kernel that does not reach its init gives the reason in one sentence.
 func TestKernelsThatDoNotBoot(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*boot.Options)

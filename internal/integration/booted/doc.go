@@ -1,2 +1,2 @@
-// Package booted tests what kprobelab boot does with real kernels, under QEMU.
+// Package booted tests kprobelab boot on real kernels, under QEMU.
 package booted

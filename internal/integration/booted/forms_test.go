@@ -63,7 +63,7 @@ func requireSameCode(t *testing.T, want, got *kimage.Image, symbol string) {
 	require.Equal(t, a, b)
 }
 
-// requireSameMemory compares pages. With paging, what no page table maps is missing: holes of the machine, and not its memory.
+// requireSameMemory compares pages. With paging, memory that no page table maps is missing.
 func requireSameMemory(t *testing.T, want, got *vmcore.Core) {
 	t.Helper()
 	same, missing := 0, 0

@@ -17,8 +17,8 @@ import (
 	"kprobelab/kimage"
 )
 
-// reader is a program that reads dumps: the variable names it, or it is the one that make
-// conformance-readers has unpacked, or the system's, where that works.
+// reader returns a program that reads dumps: the one in the variable, or the one that make
+// conformance-readers has unpacked, or the system's, if that works.
 func reader(t *testing.T, variable, name, system string, works ...string) string {
 	t.Helper()
 	for _, f := range []string{os.Getenv(variable), filepath.Join(root, ".cache/tools", name+".sh"), system} {
@@ -44,7 +44,7 @@ func output(t *testing.T, input, program string, args ...string) string {
 	return string(out)
 }
 
-// opened is a dump with what it is compared with: the tasks by number.
+// opened returns a dump with the tasks by number, to compare with.
 func opened(t *testing.T, name string) (file string, img *kimage.Image, tasks map[int]string) {
 	t.Helper()
 	file = dumps.File(t, name)
@@ -58,7 +58,7 @@ func opened(t *testing.T, name string) (file string, img *kimage.Image, tasks ma
 	return file, img, tasks
 }
 
-// debugInfo is the kernel's vmlinux with DWARF, empty where it is not there.
+// debugInfo returns the path of the kernel's vmlinux with DWARF, empty if it is absent.
 func debugInfo(t *testing.T, img *kimage.Image) string {
 	t.Helper()
 	release := img.Fact("release").Value
@@ -95,9 +95,8 @@ func TestCrashOpensADump(t *testing.T) {
 	}
 }
 
-// drgn reads the memory that we read, through the guest's page tables; with debugging
-// information it lists the tasks that we list, and unwinds the one that runs to where it
-// stands.
+// drgn reads the memory that we read, through the guest's page tables; with debugging information
+// it lists the same tasks, and unwinds the running one from its present instruction.
 func TestDrgnOpensADump(t *testing.T) {
 	drgn := reader(t, "KPROBELAB_DRGN", "drgn", "python3", "-c", "import drgn")
 	for _, name := range dumps.Kernels {

@@ -20,15 +20,15 @@ import (
 // Kernels are the dumps of one processor that tests are run on.
 var Kernels = []string{"6.1", "6.12", "5.10"}
 
-// Running are the dumps of which the machine itself is tested: those, one of two
-// processors, and the newest kernel's.
+// Running are the dumps with which the machine itself is tested: Kernels, one of two processors,
+// and the newest kernel's.
 var Running = append([]string{"6.1.smp2", "newest"}, Kernels...)
 
-// Between are dumps of kernels that nothing else stands for, whose nops of five bytes become calls under uprobes;
-// make dumps makes them when they are named: DUMPS='6.18 7.1'.
+// Between are dumps of the only kernels whose nops of five bytes become calls under uprobes; make
+// dumps makes them when they are named: DUMPS='6.18 7.1'.
 var Between = []string{"6.18", "7.1"}
 
-// short are the dumps that stand for all where tests are shortened.
+// short are the dumps that tests use with -short.
 var short = []string{"6.1", "newest"}
 
 // Dir is the folder of the dumps, which may be absent.
@@ -63,8 +63,8 @@ func Rest(tb testing.TB, name string) {
 	}
 }
 
-// DebugInfo is a kernel's vmlinux with DWARF, as scripts/kernel.sh --debuginfo leaves it; empty
-// where it is not there: it is 600 MB.
+// DebugInfo returns the path of a kernel's vmlinux with DWARF, as scripts/kernel.sh --debuginfo
+// leaves it; empty if it is absent: it is 600 MB.
 func DebugInfo(release string) string {
 	_, file, _, _ := runtime.Caller(0)
 	files, _ := filepath.Glob(filepath.Join(filepath.Dir(file), "..", "..", "..", ".cache", "kernel", "*", "vmlinux-"+release))

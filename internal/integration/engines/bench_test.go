@@ -123,7 +123,7 @@ func BenchmarkInt3(b *testing.B) {
 	})
 }
 
-// BenchmarkFirstRun pokes a function and runs it: what it takes to fetch new text.
+// BenchmarkFirstRun pokes a function and runs it: it measures the fetch of new text.
 func BenchmarkFirstRun(b *testing.B) {
 	code := []byte{0x39, 0xc1, 0x77, 0x06, 0xf6, 0xc2, 0x01, 0x74, 0x01, 0x90, 0x0f, 0xb6, 0x06, 0xc1, 0xe0, 0x03, 0xc3}
 	onBoth(b, &image{code: code}, func(b *testing.B, m engine) {

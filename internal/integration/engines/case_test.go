@@ -149,7 +149,7 @@ var integers = sync.OnceValue(func() (list [][]byte) {
 	return list
 })
 
-// instruction is a random one of a row: other operands, prefixes and immediates.
+// instruction returns a random instruction of a row: other operands, prefixes and immediates.
 func instruction(r *rand.Rand) []byte {
 	for {
 		list := samples()

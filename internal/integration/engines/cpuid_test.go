@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite internal/cpumodel/cpuid.txt")
 
-// cpuidCode stores what cpuid(edi, esi) answers at rdx.
+// cpuidCode stores the result of cpuid(edi, esi) at rdx.
 var cpuidCode = []byte{
 	0x49, 0x89, 0xd0, 0x89, 0xf8, 0x89, 0xf1, // mov %rdx,%r8; mov %edi,%eax; mov %esi,%ecx
 	0x0f, 0xa2, 0x41, 0x89, 0x00, 0x41, 0x89, 0x58, 0x04, // cpuid; mov %eax,(%r8); mov %ebx,4(%r8)

@@ -189,7 +189,7 @@ func knownDifference(i *decoder.Inst) *known {
 
 func bitOperation(i *decoder.Inst) bool { return named("bt", "bts", "btr", "btc")(i) }
 
-// readsFlags: what is to be known of flags before its operand is accessed.
+// readsFlags reports whether the instruction needs flags before its operand is accessed.
 func readsFlags(i *decoder.Inst) bool {
 	return named("rcl", "rcr", "adc", "sbb", "scasb", "scasw", "scasd", "scasq", "cmpsb", "cmpsw", "cmpsd", "cmpsq")(i) || i.Encoding == decoder.Enc0F && i.Opcode&0xf0 == 0x90 || bitOperation(i)
 }
@@ -225,8 +225,8 @@ func explained(in *input, u, g *output) bool {
 	return err == nil && g.event == "vector 13" && strings.HasPrefix(i.Extension(), "SS") && i.ModRM < 0xc0
 }
 
-// sameNaNs makes the vector registers that both ended with equal where both have a
-// NaN: of two NaNs Unicorn takes the one that x87 would.
+// sameNaNs makes the final vector registers of both equal where both have a NaN: of two NaNs
+// Unicorn returns x87's choice.
 func sameNaNs(u, g []byte) {
 	at := int(xmmOut - dataBase)
 	sameNaNsIn(u[at:at+256], g[at:at+256])

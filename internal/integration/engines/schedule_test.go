@@ -15,7 +15,7 @@ import (
 	"kprobelab/machine"
 )
 
-// guest is a machine of either engine, and what was switched on it.
+// guest is a machine of either engine, with the log of its switches.
 type guest struct {
 	*machine.Machine
 	before *machine.Snapshot

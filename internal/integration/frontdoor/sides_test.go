@@ -125,9 +125,9 @@ func order(a, b profile.Version) int {
 	return cmp.Or(cmp.Compare(a.Major, b.Major), cmp.Compare(a.Minor, b.Minor), cmp.Compare(a.Patch, b.Patch))
 }
 
-// TestImagesShowTheFields: each image says of each field what the table has for its release, by the
-// same kind of evidence, and what the row of its release says. A field that changed between two of the
-// images is shown by images on both sides, or is in unshown with a reason.
+// TestImagesShowTheFields: each image shows for each field the value of the table for its release,
+// by the same kind of evidence, and the value of its release's row. A field that changed between
+// two of the images is shown by images on both sides, or is in unshown with a reason.
 func TestImagesShowTheFields(t *testing.T) {
 	list := images(t)
 	if *update {

@@ -59,7 +59,7 @@ func (im *image) bytes(addr uint64, n int) []byte {
 	return nil
 }
 
-// table cuts what stands between two symbols into records.
+// table cuts the bytes between two symbols into records.
 func (im *image) table(start, stop string, size int) (addrs []uint64, recs [][]byte) {
 	im.t.Helper()
 	a, e := im.addr(start), im.addr(stop)

@@ -11,8 +11,8 @@ import (
 	"kprobelab"
 )
 
-// TestReadmeNamesFunctions holds README.md to the files: what a table's first
-// column names exists.
+// TestReadmeNamesFunctions compares README.md with the files: the names in a table's first column
+// exist.
 func TestReadmeNamesFunctions(t *testing.T) {
 	b, err := os.ReadFile("../../../testdata/README.md")
 	require.NoError(t, err)

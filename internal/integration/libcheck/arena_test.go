@@ -30,8 +30,8 @@ func newArena(m *machine.Machine, img *kimage.Image) (*arena, error) {
 	return &arena{m: m, img: img, start: start}, err
 }
 
-// place lays the call's buffers out and fills them, and returns the words to
-// pass and what memory must hold afterwards.
+// place lays the call's buffers out and fills them, and returns the arguments and the expected
+// memory after the call.
 func (a *arena) place(c *Call) (args []uint64, want []byte, err error) {
 	a.addrs = a.addrs[:0]
 	at := a.start + margin
@@ -97,7 +97,7 @@ func (a *arena) word(arg any) (uint64, error) {
 	panic(fmt.Sprintf("BUG: argument of type %T", arg))
 }
 
-// check compares a return value and the arena's memory with what is expected.
+// check compares a return value and the arena's memory with the expected ones.
 func (a *arena) check(c *Call, ret uint64, want []byte) error {
 	have := make([]byte, len(want))
 	if err := a.m.ReadMem(a.start, have); err != nil {

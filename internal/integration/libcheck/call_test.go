@@ -12,7 +12,7 @@ type Func struct {
 	Gen  func(g *Gen) Call
 }
 
-// Call is one call of a function and what must come of it.
+// Call is one call of a function, with its expected outcome.
 type Call struct {
 	Args []any // uint64, Ref, or Sym
 	// Bufs are the memory buffers that arguments refer to.
@@ -188,7 +188,7 @@ func padded(b []byte, n int) []byte {
 // in is a buffer that a call leaves alone.
 func in(b []byte) Buf { return Buf{In: b} }
 
-// changed is a buffer and what the call makes of it.
+// changed is a buffer, with its content before and after the call.
 func changed(before, after []byte) Buf { return Buf{In: before, Out: after} }
 
 // zeroed is a buffer of zeros that the call fills whole.

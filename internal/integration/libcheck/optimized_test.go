@@ -13,11 +13,10 @@ import (
 	"kprobelab/x86"
 )
 
-// At the optimizable boundaries of the real functions, a probed call does what
-// the unprobed one does: while the probe waits for its optimization, through
-// the jump, while the jump waits to be undone, and after. The handlers run as
-// often as the instruction, and the text is restored to the byte. One boundary
-// in several is tried; with KPROBELAB_SOAK every one.
+// At the optimizable boundaries of the real functions, a probed call has the same result as the
+// unprobed one: while the probe waits for its optimization, through the jump, while the jump waits
+// to be undone, and after. The handlers run as often as the instruction, and the text is restored
+// to the byte. One boundary in several is tried; with KPROBELAB_SOAK every one.
 func TestOptimizedAtEveryBoundary(t *testing.T) {
 	stride := 40
 	if os.Getenv("KPROBELAB_SOAK") != "" {

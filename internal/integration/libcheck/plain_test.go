@@ -12,8 +12,8 @@ import (
 	"kprobelab/profile"
 )
 
-// kernelFile is the image under test: $KPROBELAB_KERNEL, else the measured
-// kernel's own. The test is skipped where there is none.
+// kernelFile is the image under test: $KPROBELAB_KERNEL, else the measured kernel's own. The test
+// is skipped if there is none.
 func kernelFile(t testing.TB, kernel string) string {
 	t.Helper()
 	if file := os.Getenv("KPROBELAB_KERNEL"); file != "" {

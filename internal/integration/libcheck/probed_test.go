@@ -24,7 +24,7 @@ func callsEach() int {
 	return 3
 }
 
-// run is a generated call with what it did unprobed.
+// run is a generated call with its unprobed result.
 type run struct {
 	call   Call
 	counts counts
@@ -32,16 +32,15 @@ type run struct {
 	memory []page
 }
 
-// page is a stretch of memory that a call changed, and what it left there.
+// page is a stretch of memory that a call changed, with its content afterwards.
 type page struct {
 	at      x86.Range
 	content []byte
 }
 
-// At every boundary of every function that the kernel accepts, a probed call
-// does what the unprobed one does: the same result, memory and registers; the
-// handlers run as often as the instruction; and the text is restored. A short
-// run takes one boundary in twelve.
+// At every boundary of every function that the kernel accepts, a probed call has the same result,
+// memory and registers as the unprobed one; the handlers run as often as the instruction; and the
+// text is restored. A short run takes one boundary in twelve.
 func TestProbedAtEveryBoundary(t *testing.T) {
 	for _, c := range []struct {
 		name, kernel, behave string

@@ -36,8 +36,8 @@ func (p patcher) TaskSwitches(task int) (uint64, bool, bool) {
 	return n, inside && p.leaveOut != "wait", ok
 }
 
-// cpusRun has tasks on two CPUs call a function, one instruction at a time,
-// while probes at random places of it come and go, become jumps and are undone.
+// cpusRun has tasks on two CPUs call a function, one instruction at a time, while probes at random
+// places of the function are registered and unregistered, become jumps and are undone.
 type cpusRun struct {
 	k    *kprobes.Kprobes
 	m    *machine.Machine
@@ -138,9 +138,9 @@ func (r *cpusRun) worker() error {
 	}
 }
 
-// Two CPUs run anywhere in a function, and between all steps, while probes of
-// overlapping regions become jumps and are undone: every call returns what it
-// should, and the text is restored. A wait or a write that is left out shows.
+// Two CPUs run anywhere in a function, and between all steps, while probes of overlapping regions
+// become jumps and are undone: every call returns the right result, and the text is restored.
+// Without one of the waits or writes, the test fails.
 func TestCPUsRunBetweenTheSteps(t *testing.T) {
 	seeds := uint64(12)
 	if testing.Short() {

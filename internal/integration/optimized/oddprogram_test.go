@@ -10,9 +10,9 @@ import (
 	"kprobelab/x86"
 )
 
-// oddHosts are the functions that a random program is written over: without and with
-// a fentry site, the one whose first instruction has an exception-table entry, and
-// what handlers call.
+// oddHosts are the functions that a random program is written over: without and with a fentry site,
+// the one whose first instruction has an exception-table entry, and the function that handlers
+// call.
 var oddHosts = []string{
 	"form_len_10", "form_len_11", "form_len_12", "fib", "ackermann", "work_item", "opt_no_extable", "gcd",
 }
@@ -30,8 +30,8 @@ type odd struct {
 	*kprobelab.Lab
 	rt      *rapid.T
 	entries []x86.Addr
-	text    x86.Addr // for what does not fit into a host
-	data    x86.Addr // what each call saves: rsp and rip to return to
+	text    x86.Addr // for code that does not fit into a host
+	data    x86.Addr // for the rsp and rip to return to, which each call saves
 	next    x86.Addr
 	ops     map[x86.Addr]func(*oddModel) x86.Addr
 	free    []int // hosts that are not used yet
@@ -53,7 +53,7 @@ func (o *odd) branch(op byte, to x86.Addr) {
 // op sets the effect of the instructions that are emitted next.
 func (o *odd) op(do func(m *oddModel) x86.Addr) { o.ops[o.next] = do }
 
-// mix makes rbx depend on what runs, in its order.
+// mix makes rbx depend on the code that runs, and on its order.
 func (o *odd) mix() {
 	id := byte(rapid.IntRange(1, 100).Draw(o.rt, "id"))
 	after := o.next + 8
@@ -100,7 +100,7 @@ func (o *odd) longjmp(to int) {
 	o.emit(0x49, 0x8b, 0x65, off, 0x41, 0xff, 0x65, off+8) // mov off(%r13),%rsp; jmp *off+8(%r13)
 }
 
-// take is a host that is not used yet, -1 where there is none.
+// take returns an unused host, -1 if there is none.
 func (o *odd) take() int {
 	if len(o.free) == 0 {
 		return -1
@@ -112,8 +112,8 @@ func (o *odd) take() int {
 	return host
 }
 
-// function writes a function and what it calls. outer are the frames that a longjmp
-// in it may go to.
+// function writes a function and the functions that it calls. outer are the frames to which a
+// longjmp in it may go.
 func (o *odd) function(host int, outer []int) {
 	entry, here := o.entries[host], o.text
 	o.text += 256

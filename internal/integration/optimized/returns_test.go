@@ -38,7 +38,7 @@ type oddModel struct {
 	probed   bool
 	pending  []oddInstance
 	want     []string
-	changed  bool // by what a handler or a misplaced instance does
+	changed  bool // a handler or a misplaced instance has changed the program's path
 	misplace bool
 	seen     map[string]int
 }
@@ -124,8 +124,8 @@ func (o *odd) jumps(at x86.Addr) bool {
 	return b[0] == 0xe9
 }
 
-// enter is the model of a hit. The newest probe comes first. A jump takes no notice of
-// what a handler returns; elsewhere the first that is not 0 ends the hit.
+// enter is the model of a hit. The newest probe comes first. A jump ignores a handler's result;
+// elsewhere the first result that is not 0 ends the hit.
 func (m *oddModel) enter(host int) x86.Addr {
 	if !m.probed {
 		return 0
@@ -208,11 +208,11 @@ func (m *oddModel) run(start, end x86.Addr, seed uint64) bool {
 	return false
 }
 
-// A random program of calls, tail calls, longjmps and faults that are fixed up runs
-// with return probes, handlers that call what is probed and handlers that change ip as a
-// model of the kernel's list of pending returns says: the result, the order of handlers,
-// what is missed, what stays pending. Where no handler changed ip, and no return took the
-// instance of a function that a longjmp left, it runs as without probes.
+// A random program of calls, tail calls, longjmps and faults that are fixed up runs with return
+// probes, handlers that call the probed functions and handlers that change ip. The result, the
+// order of handlers, the missed calls and the pending ones equal those of a model of the kernel's
+// list of pending returns. If no handler changed ip, and no return took the instance of a function
+// that a longjmp left, it runs as without probes.
 func TestReturnsOverOddFrames(t *testing.T) {
 	for kernel, c := range map[string]struct{ oops, goesOn bool }{
 		"5.10": {false, true}, "5.15": {true, false}, "6.1": {true, true}, "6.12": {true, true},
@@ -227,7 +227,7 @@ func TestReturnsOverOddFrames(t *testing.T) {
 			}
 			seen := map[string]int{}
 			missing := func(what string) bool { return seen[what] == 0 }
-			for range 200 { // what is rare is there after some of them
+			for range 200 { // rare events have come up after some of them
 				rapid.Check(t, func(rt *rapid.T) { tryOdd(rt, kernel, seen) })
 				if !slices.ContainsFunc(kinds, missing) {
 					break

@@ -1,5 +1,5 @@
-// Package oracle reads what real kernels answered, for tests: the measured
-// rows, the live kernel text and the tables of patch sites.
+// Package oracle reads real kernels' answers, for tests: the measured rows, the live kernel text
+// and the tables of patch sites.
 //
 // The data is not part of the repository. It is looked for in
 // $KPROBELAB_ORACLE, else in ../shared beside the repository; where it is

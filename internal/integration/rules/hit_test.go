@@ -14,9 +14,9 @@ import (
 	"kprobelab/x86"
 )
 
-// docs/spec 1.9: what may not be probed, by the ways in which an image says so. The
-// areas are the image's, whatever the release is that it is run as: .noinstr.text
-// did not exist before 5.8. The rule for clones is the release's.
+// docs/spec 1.9: places that may not be probed, by the evidence in an image. The areas are the
+// image's, whatever the release that it runs as: .noinstr.text did not exist before 5.8. The rule
+// for clones is the release's.
 func TestBlacklist(t *testing.T) {
 	cases := []struct {
 		symbol  string
@@ -44,8 +44,7 @@ func TestBlacklist(t *testing.T) {
 	})
 }
 
-// stepped are the module's functions by the instruction that they begin with,
-// and what each returns for 5.
+// stepped are the module's functions by their first instruction, with each one's result for 5.
 var stepped = []struct {
 	name string
 	want uint64

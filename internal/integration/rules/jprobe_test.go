@@ -165,7 +165,7 @@ func TestJprobeStackPointerMismatchIsBUG(t *testing.T) {
 	})
 }
 
-// docs/spec 6, registration: what the handler has to be, and the batch rules.
+// docs/spec 6, registration: the conditions on the handler, and the batch rules.
 func TestJprobeRegistration(t *testing.T) {
 	l := guest(t, "4.4", nil, nil)
 	k := l.Kprobes

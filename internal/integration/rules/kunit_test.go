@@ -15,7 +15,7 @@ import (
 // The cases of the kernel's unit test of kprobes (lib/test_kprobes.c; docs/spec
 // 10.3), on functions of the guest with the names and bodies of that test.
 
-// randomValue stands for the test's random argument: any value above 3 does.
+// randomValue replaces the test's random argument: any value above 3 does.
 const randomValue = 0x2f0c1d3
 
 // eachKernel runs a case for every release.

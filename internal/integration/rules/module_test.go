@@ -25,9 +25,9 @@ func counting(l *kprobelab.Lab, t testing.TB, name string) (*kprobes.Kprobe, *in
 	return &kprobes.Kprobe{Addr: at(t, l, name), PreHandler: func(*kprobes.Kprobe, *x86.PtRegs) int { *hits++; return 0 }}, hits
 }
 
-// docs/spec 1.10, GOING: the module's probes are gone; they can be unregistered and
-// nothing else, and new ones are refused with ENOENT until the module is there
-// again. Then its text is fresh, and a probe on it works.
+// docs/spec 1.10, GOING: the module's probes are gone; they can only be unregistered, and new ones
+// are refused with ENOENT until the module is there again. Then its text is fresh, and a probe on
+// it works.
 func TestModuleGoingAndComing(t *testing.T) {
 	for _, kernel := range []string{"4.4", "5.8", "5.10", "6.1", "6.12"} {
 		t.Run(kernel, func(t *testing.T) {

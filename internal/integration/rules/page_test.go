@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The page, and the patterns of what it names.
+// The page, and the patterns of the names on it.
 const page = "../../../docs/rules.md"
 
 var (
@@ -52,8 +52,8 @@ func TestPageOfRules(t *testing.T) {
 	}
 }
 
-// onPage finds a rule, or the one that it is a step of. Words, the tracer's
-// events and the decoder have no rows.
+// onPage finds a rule, or the rule of which it is a step. Words, the tracer's events and the
+// decoder have no rows.
 func onPage(known map[string]bool, number string) bool {
 	parts := strings.Split(number, ".")
 	switch parts[0] {

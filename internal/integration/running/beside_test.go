@@ -37,10 +37,10 @@ var besideWays = []struct {
 	{name: "ftrace", list: "[FTRACE]"},
 }
 
-// BenchmarkFilesBesideQEMU is a program that opens, reads and closes a file b.N times,
-// with an event of kprobe_events in each of three functions on the way: on a kernel
-// booted under QEMU's software emulation, where all of it is the real kernel's, and here
-// on a dump of the same boot. Real time, the program's start included.
+// BenchmarkFilesBesideQEMU is a program that opens, reads and closes a file b.N times, with an
+// event of kprobe_events in each of three functions on the way: on a kernel booted under QEMU's
+// software emulation, with the real kernel's own probes, and here on a dump of the same boot. Real
+// time, the program's start included.
 func BenchmarkFilesBesideQEMU(b *testing.B) {
 	dir := b.TempDir()
 	program := filepath.Join(dir, "files")

@@ -75,8 +75,8 @@ func TestBreakpointsBesideWatchpoints(t *testing.T) {
 	require.Greater(t, hits, 100)
 }
 
-// TestBreakpointsBesideThisProcessor is the same with others each time, where this machine lets the
-// program run by itself.
+// TestBreakpointsBesideThisProcessor is the same with new random breakpoints each time, if this
+// machine lets the program run by itself.
 func TestBreakpointsBesideThisProcessor(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: what a processor did is compared from its recording alone")
@@ -101,7 +101,7 @@ func TestBreakpointsBesideThisProcessor(t *testing.T) {
 	}
 }
 
-// breakpoints compares what the program prints here with what it printed elsewhere.
+// breakpoints compares the program's output here with its recorded output.
 func (k *kernel) breakpoints(name, want string, args ...string) {
 	end := k.program(append([]string{"/breakpoints"}, args...)...)
 	require.Zero(k.t, end.code)
@@ -130,7 +130,7 @@ func (k *kernel) debugreg(what string) string {
 	return ""
 }
 
-// TestDebugRegistersAsRegisters: what is read of a debug register after what was written.
+// TestDebugRegistersAsRegisters: the value read from a debug register after a write.
 func TestDebugRegistersAsRegisters(t *testing.T) {
 	for _, name := range dumps.Running {
 		t.Run(name, func(t *testing.T) {

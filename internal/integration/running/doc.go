@@ -1,3 +1,3 @@
-// Package running tests the machine on dumps of booted kernels: programs that run
-// there, and what probes do to them, which is nothing.
+// Package running tests the machine on dumps of booted kernels: programs run there, and probes do
+// not change their behaviour.
 package running

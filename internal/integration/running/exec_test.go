@@ -117,8 +117,8 @@ func TestSystemCalls(t *testing.T) {
 	})
 }
 
-// TestProgramDoesWhatItDoesUnderQEMU: 174 different system calls have the results and
-// print what they do under QEMU from the same boot (internal/integration/booted).
+// TestProgramDoesWhatItDoesUnderQEMU: 174 different system calls have the same results and output
+// as under QEMU from the same boot (internal/integration/booted).
 func TestProgramDoesWhatItDoesUnderQEMU(t *testing.T) {
 	want, err := os.ReadFile("../../../testdata/calls.txt")
 	require.NoError(t, err)

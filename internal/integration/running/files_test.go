@@ -14,7 +14,8 @@ import (
 	"kprobelab/hostfiles"
 )
 
-// TestFilesOfTheHost: what is put into a kernel that runs has the host's bytes, permissions, times and links.
+// TestFilesOfTheHost: files that are put into a running kernel have the host's bytes, permissions,
+// times and links.
 func TestFilesOfTheHost(t *testing.T) {
 	dir := t.TempDir()
 	large := bytes.Repeat([]byte("0123456789abcdef"), 5<<20/16)
@@ -82,7 +83,8 @@ func TestProgramsOfTheHost(t *testing.T) {
 	})
 }
 
-// TestPreparedKernels: what tools look for is there after Prepare, and a second time changes nothing.
+// TestPreparedKernels: the files that tools look for exist after Prepare, and a second call changes
+// nothing.
 func TestPreparedKernels(t *testing.T) {
 	each(t, func(t *testing.T, k *kernel) {
 		require.NoError(t, k.Prepare())

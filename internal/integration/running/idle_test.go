@@ -29,7 +29,8 @@ func idleDump(t *testing.T) string {
 	return file
 }
 
-// TestADumpStoppedInIdle: a task that has nothing to do makes no system call, and the sentence names what makes one. As another task they are made.
+// TestADumpStoppedInIdle: an idle task makes no system call, and the error names tasks that do.
+// Calls as another task work.
 func TestADumpStoppedInIdle(t *testing.T) {
 	k := bootFile(t, idleDump(t), &kprobelab.Options{Budget: budget})
 	_, err := k.SystemCall("getpid")

@@ -26,7 +26,7 @@ type kernel struct {
 // budget is enough for a second of a kernel that has nothing to do but wait.
 const budget = 2_000_000_000
 
-// boot opens the dump of a kernel. The test is skipped where there is none.
+// boot opens the dump of a kernel. The test is skipped if there is none.
 func boot(t testing.TB, name string) *kernel {
 	return bootWith(t, name, &kprobelab.Options{Optimize: true, Budget: budget})
 }

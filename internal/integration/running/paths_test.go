@@ -13,9 +13,9 @@ import (
 	"kprobelab/kprobes/probepoint"
 )
 
-// TestPathsOnABootedKernel measures each path that hits in a booted kernel can take. A
-// hit is made of what it is made of on an image that has not booted: Run fails where it is
-// not. What comes to the place beside the calls, such as a tick, is not counted.
+// TestPathsOnABootedKernel measures each path that hits in a booted kernel can take. A hit has the
+// same parts as on an image that has not booted; else Run fails. Hits other than the calls', such
+// as a tick's, are not counted.
 func TestPathsOnABootedKernel(t *testing.T) {
 	for _, c := range []struct {
 		kernel, symbol string

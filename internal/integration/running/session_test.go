@@ -142,7 +142,7 @@ func TestSessionsThatFail(t *testing.T) {
 	}
 }
 
-// TestWorkloads: what runs beside a program begins when that is ready, and ends it.
+// TestWorkloads: a workload begins when the program is ready, and its end ends the program.
 func TestWorkloads(t *testing.T) {
 	k := boot(t, "6.1")
 	tool := "trap 'echo end >>/tmp/log; cat /tmp/log; exit 4' INT; sleep 0.5; echo ready; echo ready >>/tmp/log; while :; do sleep 1; done"

@@ -17,7 +17,7 @@ import (
 	"kprobelab/x86"
 )
 
-// tracefs are lines that begin what a program does with the guest's own tracing.
+// tracefs are the first lines of a program that uses the guest's own tracing.
 const tracefs = "mkdir -p /t; mount -t tracefs t /t 2>/dev/null; cd /t; "
 
 // killed is a shell command that counts the warnings in the guest's log. The guest's own ftrace
@@ -43,9 +43,9 @@ func (k *kernel) second(name string) uint32 {
 	return uint32(site.Addr.Sub(sym[0].Addr)) + 5
 }
 
-// The guest comes to text that is ours, or has been there before us. It is the guest's then: it finds
-// the bytes that it knows, its own tracing works and nothing is in its log, and ours is
-// refused, or taken out, with EBUSY.
+// The guest changes text that is ours, or has changed it before us. The place is the guest's then:
+// it finds the bytes that it expects, its own tracing works and nothing is in its log, and our
+// probe is refused, or removed, with EBUSY.
 func TestGuestsOwnTracingHasThePlace(t *testing.T) {
 	ftrace := "echo vfs_read > set_ftrace_filter; echo function > current_tracer; "
 	const event = "echo 'p:g/a PLACE' > kprobe_events; echo 1 > events/g/a/enable; "
@@ -237,7 +237,7 @@ func TestGuestsOwnProbeInsideAJump(t *testing.T) {
 						require.Len(t, lines, 2, got.out+got.errors)
 						require.Equal(t, "0", lines[1])
 						require.NotEqual(t, "0", lines[0])
-						// Ours also sees what is called around the lines that the guest traces.
+						// Ours also sees the calls around the lines that the guest traces.
 						require.GreaterOrEqual(t, fmt.Sprint(hits-before), "1")
 					}
 					p := plant()
@@ -275,7 +275,7 @@ func TestGuestsOwnProbeInsideAJump(t *testing.T) {
 	})
 }
 
-// Places of the same page, and of the same function, that the guest does not come to stay ours.
+// Other places of the same page, and of the same function, stay ours.
 func TestGuestsOwnTracingLeavesOtherProbes(t *testing.T) {
 	each(t, func(t *testing.T, k *kernel) {
 		k.restore()

@@ -32,8 +32,7 @@ type way struct {
 	name string
 	// timed: the run takes another time, however hits are counted.
 	timed bool
-	// plant puts probes at the places, and returns how many it planted and what
-	// takes them away.
+	// plant puts probes at the places, and returns their number and a function that removes them.
 	plant func(t *testing.T, k *kernel, f kimage.Symbol, at []x86.Addr) (int, func())
 }
 

@@ -23,7 +23,7 @@ type did struct {
 	gcd    uint64
 	code   int
 	output string
-	// interrupts and their digest: what came when.
+	// interrupts is their number, trail their digest.
 	interrupts, trail uint64
 }
 
@@ -55,8 +55,8 @@ func (k *kernel) does() did {
 	return d
 }
 
-// TestADumpWithoutControlRegisters: a kernel whose dump notes the general registers alone
-// does what it does with QEMU's notes, interrupt by interrupt.
+// TestADumpWithoutControlRegisters: a kernel whose dump has notes of the general registers alone
+// runs as with QEMU's notes, interrupt by interrupt.
 func TestADumpWithoutControlRegisters(t *testing.T) {
 	for _, name := range dumps.Running {
 		t.Run(name, func(t *testing.T) {
@@ -68,8 +68,8 @@ func TestADumpWithoutControlRegisters(t *testing.T) {
 	}
 }
 
-// TestAFilteredDump: what makedumpfile leaves of a dump runs as far as it needs nothing of
-// the rest, which is named.
+// TestAFilteredDump: a dump that makedumpfile has filtered runs as far as it needs no removed page;
+// the error names the page.
 func TestAFilteredDump(t *testing.T) {
 	program, err := exec.LookPath("makedumpfile")
 	if err != nil {

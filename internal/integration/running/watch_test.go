@@ -37,13 +37,13 @@ type access struct {
 	physical bool   // it goes to the pages by the kernel's own address; at is the offset
 }
 
-// accesses is a program of random accesses, and what they are.
+// accesses is a program of random accesses, with their list.
 type accesses struct {
 	*rand.Rand
 	code  bytes.Buffer
 	model [twoPages]byte
 	list  [][]access // of each instruction, those at once
-	marks []uint64   // nops after what the kernel did
+	marks []uint64   // nops after the kernel's accesses
 	xmm   []byte
 }
 
@@ -97,7 +97,7 @@ const (
 	sysMmap, sysPread, sysPwrite, sysExit, sysFtruncate, sysMemfd = 9, 17, 18, 60, 77, 319
 )
 
-// offset is one of n bytes in the middle.
+// offset returns the offset of n bytes in the middle.
 func (p *accesses) offset(n int) uint64 { return uint64(middle + p.IntN(wide-n)) }
 
 func (p *accesses) mapping() uint64 { return []uint64{firstMap, secondMap}[p.IntN(2)] }
@@ -112,7 +112,7 @@ func (p *accesses) bytes(n int) []byte {
 
 func (p *accesses) at(off uint64, n int) []byte { return p.model[off : off+uint64(n)] }
 
-// did notes what the instruction did that ends here.
+// did records the accesses of the instruction that ends here.
 func (p *accesses) did(list ...access) {
 	for i := range list {
 		if list[i].kinds&machine.WatchWrite != 0 {

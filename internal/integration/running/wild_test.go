@@ -14,8 +14,8 @@ import (
 	"kprobelab/x86"
 )
 
-// wild is a machine with little to spend. A run of it may end as it likes, with one
-// sentence if with an error; afterwards the dump is as it was.
+// wild is a machine with a small budget. A run of it may end in any way, with one sentence if with
+// an error; afterwards the dump is unchanged.
 func wild(t *testing.T) *kernel {
 	return bootWith(t, "6.1", &kprobelab.Options{Budget: 10_000_000})
 }
@@ -94,8 +94,8 @@ func noise(n int) []byte {
 	return b
 }
 
-// TestKernelsThatRunWild: what the processor goes by is overwritten, or a call goes to
-// where no code is.
+// TestKernelsThatRunWild: data that the processor depends on is overwritten, or a call goes to an
+// address without code.
 func TestKernelsThatRunWild(t *testing.T) {
 	k := wild(t)
 	for name, c := range map[string]struct {

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAFolderThatCannotBeKept: what cannot be written is said at once, before a kernel is looked for.
+// TestAFolderThatCannotBeKept: a file that cannot be written is reported at once, before a kernel
+// is looked for.
 func TestAFolderThatCannotBeKept(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("no shell here")

@@ -57,7 +57,8 @@ func TestPathWithABlank(t *testing.T) {
 	}
 }
 
-// workingTree copies what git knows of the tree, as it is now, and returns the names.
+// workingTree copies the files of the tree that git tracks, in their present state, and returns the
+// names.
 func workingTree(t *testing.T, from, to string) []string {
 	out, err := exec.CommandContext(t.Context(), "git", "-C", from, "ls-files", "-z", "--cached").Output()
 	if err != nil {

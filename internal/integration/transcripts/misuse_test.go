@@ -71,8 +71,8 @@ func (r *replay) badProbes() {
 	r.try("nested module:vmlinux symbol", by("demo:vfs_read", 0))
 }
 
-// emptySymbol stands for a symbol name that is given but empty. An empty string
-// in Go means no name, so a name that no symbol has is tried.
+// emptySymbol tries a symbol name that is given but empty. An empty string in Go means no name, so
+// it tries a name that no symbol has.
 func (r *replay) emptySymbol() {
 	r.try("symbol empty string", kprobes.Kprobe{SymbolName: " "})
 }

@@ -97,8 +97,7 @@ func (r *replay) neighbours() {
 	r.disabledNeighbours(add, drop, disabled)
 }
 
-// disabledNeighbours has one that is registered disabled, inside the region and
-// at the same address.
+// disabledNeighbours registers a disabled probe, inside the region and at the same address.
 func (r *replay) disabledNeighbours(add func(x86.Addr, func(*kprobes.Kprobe)) (*kprobes.Kprobe, error), drop func(...*kprobes.Kprobe), disabled func(*kprobes.Kprobe)) {
 	b, err := add(3, disabled)
 	r.print("reg +3 DISABLED first -> %d flags=%s", code(err), hex(uint64(b.Flags)))

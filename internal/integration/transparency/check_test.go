@@ -49,7 +49,7 @@ type check struct {
 	extent
 	real       profile.Decoder
 	have, want outcome
-	// found counts the listed differences that showed, failures what failed.
+	// found counts the listed differences that showed, failures the failed checks.
 	found    map[string]int
 	failures int
 }
@@ -135,8 +135,8 @@ func (c *check) function(f *function, base []baseline) {
 	}
 }
 
-// preparation picks the ways for the instructions around the one that a form is
-// about: they are the same in many forms.
+// preparation selects the ways for the instructions around the instruction of a form: they are the
+// same in many forms.
 func (c *check) preparation(n int, ways []*way) []*way {
 	switch {
 	case c.sparse:

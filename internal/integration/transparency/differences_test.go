@@ -8,8 +8,8 @@ import (
 	"kprobelab/profile"
 )
 
-// difference is one way in which a real kernel's own stepping changes the
-// program, or changes what an oops reports.
+// difference is one way in which a real kernel's own stepping changes the program, or the report of
+// an oops.
 type difference struct {
 	name string
 	// why is the reason, in words.
@@ -21,8 +21,8 @@ type difference struct {
 	on []string
 	// is reports whether a probe at the place shows the difference in the run.
 	is func(p *place, tr *trace) bool
-	// model does what the kernel does, and shares no code with kprobes; nil where
-	// the outcome is not compared.
+	// model acts as the kernel does, and shares no code with kprobes; nil if the outcome is not
+	// compared.
 	model func(p *place) *model
 }
 
@@ -32,9 +32,8 @@ var (
 	every     = []string{"2.6.18", "4.4", "5.8", "5.8_preemption", "5.10", "6.1", "6.12", "6.12_without_preemption"}
 )
 
-// differences are all there are. The measured ones are in the transcripts of
-// three real kernels; the others follow from the same rules (docs/spec 2.6 to 2.8,
-// 7) and are marked.
+// differences lists all known ones. The measured ones are in the transcripts of three real kernels;
+// the others follow from the same rules (docs/spec 2.6 to 2.8, 7) and are marked.
 var differences = []difference{
 	{
 		name: "loop with 67", field: "Step.Loop32KeepsUpper", on: emulating,

@@ -16,10 +16,9 @@ import (
 // longest is the length of the longest random code, in bytes.
 const longest = 48
 
-// tame replaces, in random code, what would change the processor for later
-// runs, take time, or look at its own text, where the breakpoint is to be
-// seen; and what the kernel's decoder takes for another length than the
-// processor (two REX prefixes). The rest may do what it likes.
+// tame replaces instructions in random code that would change the processor for later runs, take
+// time, or read their own text, where the breakpoint would show; and bytes that the kernel's
+// decoder reads with another length than the processor (two REX prefixes). All others stay.
 func tame(code []byte) []byte {
 	code = slices.Clone(code[:min(len(code), longest)])
 	for off := 0; off < len(code); {

@@ -46,7 +46,7 @@ func newTwins(t *testing.T, k *kernel) *twins {
 	return w
 }
 
-// call makes a call on both, and compares what comes back.
+// call makes a call on both, and compares the results.
 func (w *twins) call(f *function, args []any, where string) {
 	var out [2]outcome
 	for i, b := range []*bench{w.plain, w.probed} {

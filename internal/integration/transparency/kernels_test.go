@@ -29,8 +29,8 @@ var kernels = []kernel{
 	{"6.12_without_preemption", "6.12", true, func(c *profile.Config) { c.Preemption = false }}, // int3, boosted by the newest table
 }
 
-// parallel lets a kernel's test run beside the others; in a short run, one
-// kernel stands for each way of stepping.
+// parallel lets a kernel's test run beside the others; in a short run, only one kernel of each way
+// of stepping is tested.
 func (k *kernel) parallel(t *testing.T) {
 	if k.again && testing.Short() {
 		t.Skip("short: another kernel steps the same way")
@@ -41,13 +41,13 @@ func (k *kernel) parallel(t *testing.T) {
 // cpuModel has more of the forms' instructions than the default model.
 const cpuModel = "broadwell"
 
-// budget ends what never ends: every call here is shorter.
+// budget ends endless calls: every call here is shorter.
 const budget = 20000
 
 func (k *kernel) open(t require.TestingT, edit func(c *profile.Config)) *bench {
 	c, ok := profile.Named(k.profile)
 	require.True(t, ok)
-	// A probe that the kernel fails to take out (docs/bugs.md, 25) is no matter of what a hit does.
+	// A failure to remove a probe (docs/bugs.md, 25) is no subject of these tests.
 	c.Ftrace.PostCleared = false
 	if k.edit != nil {
 		k.edit(c)

@@ -7,8 +7,8 @@ import (
 	"kprobelab/x86"
 )
 
-// model receives the traps of a run in kprobes' place, and does at one
-// instruction what the real kernel does there (docs/spec 2.6 to 2.8, 14.5).
+// model receives the traps of a run in kprobes' place, and acts at one instruction as the real
+// kernel does there (docs/spec 2.6 to 2.8, 14.5).
 type model struct {
 	p    *place
 	hits int
@@ -50,7 +50,7 @@ func (m *model) Debug(regs *x86.PtRegs) bool {
 func (m *model) Fault(*x86.PtRegs, int) bool { return false }
 func (m *model) TaskExit(int)                {}
 
-// enterCopy goes to the boosted copy, enterSlot to one that is stepped.
+// enterCopy goes to a boosted copy, enterSlot to a stepped one.
 func (p *place) enterCopy(regs *x86.PtRegs) { regs.IP = uint64(p.slot) }
 
 func (p *place) enterSlot(regs *x86.PtRegs) {

@@ -12,9 +12,8 @@ import (
 	"kprobelab/x86"
 )
 
-// outcome is all that a call left: registers, what it was stopped by,
-// the console, and every page of memory that it changed, stacks and per-CPU
-// areas too.
+// outcome is the whole state after a call: registers, its stop, the console, and every page of
+// memory that it changed, stacks and per-CPU areas too.
 type outcome struct {
 	regs    x86.PtRegs
 	stopped stop
@@ -30,7 +29,7 @@ type stop struct {
 	text     string
 }
 
-// page is a page of memory that a call changed, and what it left there.
+// page is a page of memory that a call changed, with its content afterwards.
 type page struct {
 	at      x86.Addr
 	content []byte
@@ -163,7 +162,7 @@ func (b *bench) clearFirst() (err error) {
 	return b.Machine.PokeText(b.clear, append(code, 0xc3))
 }
 
-// run makes a call, collects in o what it did, and puts all memory back.
+// run makes a call, collects its outcome in o, and restores all memory.
 func (b *bench) run(f *function, args []any, o *outcome) error {
 	m := b.Machine
 	if b.clear != 0 {

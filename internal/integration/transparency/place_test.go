@@ -9,7 +9,7 @@ import (
 	"kprobelab/x86"
 )
 
-// member is one of the probes at a place, with what it counted.
+// member is one of the probes at a place, with its counts.
 type member struct {
 	kprobes.Kprobe
 	wantPost    bool
@@ -82,10 +82,9 @@ func (b *bench) plant(at x86.Addr, w *way) (*place, error) {
 	return p, nil
 }
 
-// dead is the memory where a probed run may leave other bytes: an ftrace-based
-// probe is a call, and so is the function tracer after it. They use the stack
-// below what the function has, and what the function leaves unwritten of its
-// frame shows them.
+// dead is the memory where a probed run may leave other bytes: an ftrace-based probe is a call, and
+// so is the function tracer after it. They use the stack below the function's, and the unwritten
+// part of the function's frame keeps their bytes.
 func (p *place) dead(tr *trace) x86.Range {
 	if p.ftrace {
 		return tr.stack()
@@ -158,8 +157,7 @@ func (p *place) start() {
 	}
 }
 
-// checkPre compares what a pre handler sees with the registers before the
-// instruction.
+// checkPre compares a pre handler's registers with the registers before the instruction.
 func (p *place) checkPre(m *member, regs *x86.PtRegs) {
 	if m.pres > len(p.hits) {
 		return // the count tells
@@ -169,8 +167,8 @@ func (p *place) checkPre(m *member, regs *x86.PtRegs) {
 	m.check("pre", regs, &want, p.ftrace)
 }
 
-// checkPost compares what a post handler sees with the registers at the next
-// instruction. In 2.6.18 it runs before ip and the stack are put right.
+// checkPost compares a post handler's registers with the registers at the next instruction. In
+// 2.6.18 it runs before ip and the stack are corrected.
 func (p *place) checkPost(m *member, regs *x86.PtRegs) {
 	if p.config().Step.PostBeforeFixup || m.pres == 0 || m.pres > len(p.hits) {
 		return

@@ -9,7 +9,7 @@ import (
 	"kprobelab/x86"
 )
 
-// trace records a call instruction by instruction: what every probe has to see.
+// trace records a call instruction by instruction, with the registers that every probe must see.
 type trace struct {
 	// steps has every instruction with the registers before it, and at the
 	// end where the call returned to. A repeated string instruction has a

@@ -44,9 +44,9 @@ func extentOf(short bool) extent {
 
 func soaking() bool { return os.Getenv("KPROBELAB_SOAK") != "" }
 
-// Every boundary of the guest kernel's functions, probed in every way on every
-// kernel, leaves the program as it is, but for the listed differences, which
-// are as the model says; and each of those shows where the list says.
+// Every boundary of the guest kernel's functions, probed in every way on every kernel, leaves the
+// program unchanged, except for the listed differences, which equal their models; and each
+// difference shows where the list says.
 func TestProbesAreTransparent(t *testing.T) {
 	total := &sum{}
 	t.Cleanup(func() { total.report(t) })
@@ -196,7 +196,7 @@ func (c *check) someForms() {
 	}
 }
 
-// writtenOnes are the functions that are written over one of the guest's.
+// writtenOnes checks the functions that are written over one of the guest's.
 func (c *check) writtenOnes() {
 	for n := range written {
 		if written[n].far && !c.Image.Profile().Step.FarRetIsNear {

@@ -25,13 +25,13 @@ func handle(signal string) string {
 	return "mov $0xd,%eax\nmov $" + signal + ",%edi\nmov $0x402000,%esi\nxor %edx,%edx\nmov $0x8,%r10d\nsyscall\n"
 }
 
-// inHandler is an event with what a handler gets: siginfo, and of the context the registers, ip, flags, segments,
-// error, trap, mask and address.
+// inHandler is an event with a handler's arguments: siginfo, and of the context the registers, ip,
+// flags, segments, error, trap, mask and address.
 const inHandler = "p:uprobes/handler /prog:0x1080 %di no=+0(%si):s32 code=+8(%si):s32 stack=+24(%dx):x32 bx=+128(%dx):x64 ip=+168(%dx):x64" +
 	" flags=+176(%dx):x64 segments=+184(%dx):x64 error=+192(%dx):x64 trap=+200(%dx):x64 mask=+208(%dx):x64 cr2=+216(%dx):x64"
 
-// withoutRF takes the flag away that a processor sets in what a fault saves, and Unicorn does not:
-// TestSignals compares it with the host.
+// withoutRF removes the flag that a processor sets in the saved flags of a fault, and Unicorn does
+// not: TestSignals compares it with the host.
 func withoutRF(lines []string) (list []string) {
 	for _, line := range lines {
 		list = append(list, strings.Replace(line, "flags=0x10", "flags=0x", 1))

@@ -193,8 +193,8 @@ func (b *bootedKernel) alone(f *process.File, args, env []string, events ...stri
 // exit ends a program of assembled functions with edi.
 const exit = "\nmov $0x3c,%eax\nsyscall"
 
-// Rule: a program with uprobes does without a kernel what it does on a kernel with that kernel's own,
-// and the trace says the same.
+// Rule: a program with uprobes behaves without a kernel as on a kernel with that kernel's own, and
+// has the same trace.
 func TestAsOnBootedKernels(t *testing.T) {
 	// A call of f1 whose own calls are traced, and then whatever each case is about.
 	cases := map[string]struct {

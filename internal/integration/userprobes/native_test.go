@@ -36,7 +36,7 @@ func natively(t *testing.T, program string, args ...string) transparent.Outcome 
 	return o
 }
 
-// outside is an outcome without what only the sandbox tells.
+// outside returns an outcome without the facts that only the sandbox has.
 func outside(o transparent.Outcome) transparent.Outcome {
 	o.Memory = transparent.Outcome{}.Memory
 	return o
@@ -70,8 +70,8 @@ var libcOfSignals = map[string]bool{
 	"__pthread_sigmask": true, "sigprocmask": true, "__sigprocmask": true,
 }
 
-// Rule: threads do what they do on the host, in whatever order they run, also with probes on
-// every instruction of the program and on the returns of what the threads call.
+// Rule: threads behave as on the host, in whatever order they run, also with probes on every
+// instruction of the program and on the returns of the functions that the threads call.
 func TestThreads(t *testing.T) {
 	f, native := compiled(t, "threads.c")
 	c, _ := profile.Named("6.12")
@@ -100,8 +100,8 @@ var libcOfThreads = map[string]bool{
 	"__futex_abstimed_wait_common": true, "__pthread_clockjoin_ex": true,
 }
 
-// Rule: processes do what they do on the host, with an address space each, also with probes on
-// every instruction of the program, which a forked process inherits.
+// Rule: processes behave as on the host, with an address space each, also with probes on every
+// instruction of the program, which a forked process inherits.
 func TestProcesses(t *testing.T) {
 	f, native := compiled(t, "processes.c")
 	want := natively(t, native)

@@ -12,8 +12,8 @@ import (
 	"kprobelab/x86"
 )
 
-// BenchmarkBesideAKprobe is a call of strlen with one hit, of a kprobe's int3 and of watchpoints, in
-// the guest kernel: what is more than without is the hit.
+// BenchmarkBesideAKprobe is a call of strlen with one hit, of a kprobe's int3 and of watchpoints,
+// in the guest kernel: the difference from a call without is the hit's cost.
 func BenchmarkBesideAKprobe(b *testing.B) {
 	const text = "last_pid" // one byte and a zero
 	none := func(*watch.Watchpoint, *watch.Hit, *x86.PtRegs) {}

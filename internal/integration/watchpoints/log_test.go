@@ -24,7 +24,7 @@ type hit struct {
 	old, new uint64
 }
 
-// expected are the hits that a log stands for, byte by byte.
+// expected returns the hits of a log, byte by byte.
 func (m *model) expected(list []machine.Watch) (hits []hit) {
 	for i := range m.steps {
 		s := &m.steps[i]

@@ -8,15 +8,14 @@ import (
 	"kprobelab/x86"
 )
 
-// access is one of the log.
+// access is an access in the log.
 type access struct {
 	at   uint64
 	n    int
 	kind uint32
 }
 
-// step is an instruction, or an iteration of one: what it accessed, and memory before and
-// after it.
+// step is an instruction, or an iteration of one: its accesses, and memory before and after it.
 type step struct {
 	ip, next      uint64
 	begins        bool // not a further iteration
@@ -90,8 +89,8 @@ func (m *model) end(next uint64) {
 	m.steps = append(m.steps, *m.now)
 }
 
-// insn is one instruction: its bytes at an address, and what it does. One that does its own
-// steps is whole.
+// insn is one instruction: its bytes at an address, and its effect. With rep, do makes one
+// iteration, and the model makes a step for each.
 type insn struct {
 	code []byte
 	rip  int // where in code an address is, relative to the end; 0: nowhere
@@ -453,7 +452,7 @@ func mov(reg int, v uint64) insn {
 	return insn{code: code, do: func(m *model, _ uint64) { m.r[reg] = v }}
 }
 
-// str is a string instruction with what it needs: alone or with rep, up or down.
+// str makes a string instruction with its set-up: alone or with rep, up or down.
 func (g *gen) str() []any {
 	n, times := g.size(), 1
 	rep := g.IntN(3) > 0
@@ -548,7 +547,7 @@ func (g *gen) program() []any {
 	return list
 }
 
-// watches are random ones on the area, the stack and the program.
+// watches makes random watches on the area, the stack and the program.
 func (g *gen) watches(stack, at uint64, n int) []machine.Watch {
 	list := make([]machine.Watch, 1+g.IntN(6))
 	for i := range list {

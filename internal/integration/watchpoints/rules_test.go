@@ -182,7 +182,7 @@ func TestFlagsLive(t *testing.T) {
 	})
 }
 
-// Guest code that a handler calls hits nothing, nor does what the host writes.
+// Guest code that a handler calls hits nothing, and neither do the host's writes.
 func TestHandlersAndTheHostHitNothing(t *testing.T) {
 	img := &tinyguest.Image{}
 	inc := img.Add("inc", 0xff, 0x07, 0xc3)

@@ -1,5 +1,5 @@
-// Package written makes kernel images whose functions a test writes itself, as
-// bytes: for what no honest kernel's function does.
+// Package written makes kernel images from functions that a test gives as bytes, which no real
+// kernel's function has.
 package written
 
 import (

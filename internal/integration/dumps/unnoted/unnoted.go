@@ -1,7 +1,7 @@
 // Package unnoted makes dumps without notes of control registers of the tests' dumps, as a
 // crashed kernel's own are.
 //
-// It must not know what such a dump is good for.
+// It must not know the use of such a dump.
 package unnoted
 
 import (
