@@ -103,6 +103,7 @@ func (p *bootPatcher) fineIBT(o tableOwner) {
 	for _, addr := range o.cfiFunctions() {
 		entry := addr + cfiPreamble
 		if f.entriesOnly && !p.isEndbr(entry) {
+			p.hashed(CFIHash{Addr: addr + 1})
 			continue
 		}
 		p.writeHashed(addr, f.callee, le.Uint32(p.img.bytes(addr+1, 4)))

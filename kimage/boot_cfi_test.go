@@ -91,9 +91,15 @@ func TestHashesOfIndirectCalls(t *testing.T) {
 		"without_FineIBT":       {patchForms{}, cfiMov, "b844332211", nil},
 		"by_FineIBT": {patchForms{rewritesCFI: true, fineIBT: &fineIBT{callee: hashedCode{make([]byte, 16), 7}, caller: hashedCode{make([]byte, 14), 2}}},
 			cfiMov, "b844332211", []CFIHash{{Addr: testText + 0x47}, {Addr: testText + 2}}},
+		"by_FineIBT_without_entry": {patchForms{rewritesCFI: true, fineIBT: &fineIBT{callee: hashedCode{make([]byte, 20), 5}, caller: hashedCode{make([]byte, 14), 1}, entriesOnly: true}},
+			cfiMov, "b844332211", []CFIHash{{Addr: testText + 0x41}, {Addr: testText + 1}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			img := cfiImage(t, c.caller+cfiRest, c.preamble, "f30f1efa", true)
+			entry := "f30f1efa"
+			if f := c.forms.fineIBT; f != nil && f.entriesOnly {
+				entry = "55909090"
+			}
+			img := cfiImage(t, c.caller+cfiRest, c.preamble, entry, true)
 			p := &bootPatcher{img: img, forms: c.forms}
 			p.cfi(tableOwner{img: img})
 			p.seals(tableOwner{img: img})

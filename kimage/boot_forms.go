@@ -210,6 +210,9 @@ func (p *bootPatcher) decideTailCalls() {
 	if _, ok := p.img.symbolAddr("__static_call_return0"); !ok {
 		return
 	}
+	if _, ok := p.img.symbolAddr(compiledThunk); !ok {
+		return // returns are plain ones, and apply_returns is empty
+	}
 	b := p.img.findBanner()
 	value := tailCallsReturn
 	if b.since(6, 7) {

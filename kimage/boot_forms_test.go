@@ -271,7 +271,7 @@ func TestMitigationsThatAreLeftOut(t *testing.T) {
 // if the code cannot be read. A module's is written when the thunk is chosen.
 func TestTailCallsOfNothing(t *testing.T) {
 	calls := func(functions ...string) map[string][]byte {
-		m := map[string][]byte{"static_call_force_reinit": {0xc3}}
+		m := map[string][]byte{"static_call_force_reinit": {0xc3}, compiledThunk: {0xc3}}
 		for _, f := range functions {
 			// Functions stand in the order of their names, the called one last.
 			m[f] = append([]byte{0xe8}, le.AppendUint32(nil, uint32(0x40*len(functions)-5))...)
@@ -292,9 +292,10 @@ func TestTailCallsOfNothing(t *testing.T) {
 		"6.3_by_call_depth_alone":   {"6.3.8", silent, false, Coded, false},
 		"6.6_took_it":               {"6.6.70", calls("apply_returns"), true, Coded, true},
 		"6.9_that_took_it_back":     {"6.9.0", silent, false, Coded, true},
-		"5.17_has_none":             {"5.17.0", nil, false, Dated, false},
-		"6.12_without_the_patcher":  {"6.12.9", map[string][]byte{"static_call_force_reinit": {0xc3}}, true, Dated, false},
-		"6.3.8_without_the_patcher": {"6.3.8", map[string][]byte{"static_call_force_reinit": {0xc3}}, false, Dated, false},
+		"5.17_has_none":             {"5.17.0", nil, false, "", false},
+		"6.12_without_the_patcher":  {"6.12.9", calls(), true, Dated, false},
+		"6.3.8_without_the_patcher": {"6.3.8", calls(), false, Dated, false},
+		"6.12_without_its_thunk":    {"6.12.9", map[string][]byte{"static_call_force_reinit": {0xc3}, "apply_returns": {0xc3}}, false, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := formsOf(t, c.release, nil, c.functions)

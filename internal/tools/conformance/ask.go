@@ -59,7 +59,14 @@ func Ask(m *qemu.Machine, img *kimage.Image, points int, say func(string)) (*Boo
 		if err == nil {
 			return b, nil
 		}
-		if boots == maxBoots || !s.stopped(enabled) {
+		if boots == maxBoots {
+			return nil, err
+		}
+		if _, ran := b.Frames[frame.Booted]; s.early(ran) {
+			say(fmt.Sprintf("it ended before init ran (%s): again", reason(err)))
+			continue
+		}
+		if !s.stopped(enabled) {
 			return nil, err
 		}
 		say(fmt.Sprintf("it stopped when %s was enabled (%s): again, without %s",

@@ -58,3 +58,25 @@ func TestNoProbeIsToBlameWhereNoneWasEnabled(t *testing.T) {
 	require.True(t, s.stopped([]string{"e0"}))
 	require.Equal(t, []string{"e0"}, s.left)
 }
+
+// TestMachinesThatEndEarly: a kernel that ended before init ran boots again as it is, three times at most; nothing
+// is left off for it.
+func TestMachinesThatEndEarly(t *testing.T) {
+	for name, c := range map[string]struct {
+		ran, want []bool
+	}{
+		"init_ran":             {[]bool{true, true}, []bool{false, false}},
+		"once":                 {[]bool{false, true}, []bool{true, false}},
+		"always":               {[]bool{false, false, false, false, false}, []bool{true, true, true, false, false}},
+		"between_other_stops":  {[]bool{true, false, true, false, true, false}, []bool{false, true, false, true, false, true}},
+		"too_often_altogether": {[]bool{false, true, false, true, false, true, false}, []bool{true, false, true, false, true, false, false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s stops
+			for i, ran := range c.ran {
+				require.Equal(t, c.want[i], s.early(ran), i)
+			}
+			require.Empty(t, s.left)
+		})
+	}
+}
