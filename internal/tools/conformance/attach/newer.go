@@ -74,6 +74,7 @@ const (
 	ruleTwice    = "a point may be there twice"
 	ruleRaw      = "raw tracepoints are those of the BTF; one that is not there is left out"
 	ruleRefused  = "what the verifier refuses is an error"
+	ruleHarmful  = "a fentry of a function that the tool lists never has no match"
 )
 
 var (
@@ -294,6 +295,8 @@ func (n *newer) match(provider, rest string, full bool, cmd command) (found []fu
 		return found, "", false
 	case wild:
 		return nil, ruleBefore, false
+	case !kprobe && bpftrace.Harmful(name):
+		return nothing(ruleHarmful)
 	case kprobe && cmd.unsafe && !full:
 		return []func() error{func() error { return n.ways.Kprobe(at(name, after), ret) }}, "", false
 	case kprobe:

@@ -50,6 +50,8 @@ func TestNewerRules(t *testing.T) {
 		"kprobe:*_one":                    {true, true, ""},
 		"kprobe:rcu_*":                    {false, false, ruleEmpty},
 		"kprobe:default_idle":             {false, false, ruleUnlisted},
+		"fentry:rcu_one":                  {false, false, ruleHarmful},
+		"f*:rcu_one,kprobe:one":           {true, false, ruleHarmful},
 		"kprobe:o*x":                      {false, false, ruleEmpty},
 		"kprobe:one,kprobe:one":           {true, true, ruleTwice},
 		"fentry:untyped":                  {true, false, ruleSkipped},
