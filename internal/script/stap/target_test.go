@@ -139,3 +139,58 @@ func TestTargetsThatAreRefused(t *testing.T) {
 }
 
 var _ host.System = (*fake.System)(nil)
+
+// Rule: a register is read by its name, with its own width; register() has the sign, u_register() none (man function::register),
+// and a parameter that has no type is read by the width that is asked for.
+func TestRegistersByName(t *testing.T) {
+	for body, want := range map[string]string{
+		`println(register("rdi") == $t, " ", register("rsi"))`:                       "1 -6148914689804861442\n",
+		`println(register("esi"), " ", u_register("esi"))`:                           "-2 4294967294\n",
+		`println(register("dl"), " ", u_register("dl"), " ", u_register("dh"))`:      "-1 255 1\n",
+		`println(u_register("di"))`:                                                  "4096\n",
+		`println(long_arg(2), " ", int_arg(2), " ", uint_arg(2), " ", ulong_arg(3))`: "-6148914689804861442 -2 4294967294 511\n",
+		`println(pointer_arg(1) == $t)`:                                              "1\n",
+	} {
+		assert.Equal(t, want, hit(t, fake.New(), `kernel.function("f")`, body), body)
+	}
+	assert.Contains(t, hit(t, fake.New(), `kernel.function("f")`, `println(register("nosuch"))`), "Unknown register: nosuch")
+}
+
+// Rule: numbers in text are read as the kernel's simple_strtol does: to the first byte that is no digit of the base.
+func TestNumbersInText(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		base int64
+		want int64
+	}{
+		{"0x1f", 0, 31}, {"0X1F", 16, 31}, {"1f", 16, 31}, {"017", 0, 15}, {"08", 0, 0}, {"0", 0, 0}, {"", 0, 0}, {"0x", 0, 0}, {"0xg", 16, 0},
+		{"-5", 10, -5}, {"-0x10", 0, -16}, {"--5", 10, 0}, {"+5", 10, 0}, {" 5", 10, 0}, {"12abc", 10, 12}, {"12abc", 16, 0x12abc}, {"777", 8, 511}, {"779", 8, 63}, {"101", 2, 5},
+	} {
+		assert.Equal(t, c.want, strtol(c.text, c.base), "%q, base %d", c.text, c.base)
+	}
+}
+
+// Rule: what does not print is an escape of C, characters of UTF-8 are their numbers, and quotes stand around all of it where they
+// are asked for.
+func TestTextThatDoesNotPrint(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain": "plain", "a\tb\n": `a\tb\n`, `say "x"`: `say \"x\"`, `back\slash`: `back\\slash`, "\x01\x7f": `\001\177`, "é": `\u00E9`, "\U0001f600": `\U0001F600`,
+		"\xe9": `\351`, "": "", "end\x00more": "end",
+	} {
+		assert.Equal(t, want, string((&printing{size: 128}).text(nil, []byte(text))), "%q", text)
+		assert.Equal(t, `"`+want+`"`, string((&printing{size: 128, quoted: true}).text(nil, []byte(text))), "%q", text)
+	}
+	assert.Equal(t, `end\0more`, string((&printing{size: 128, buffer: true}).text(nil, []byte("end\x00more"))), "a buffer has NULs")
+}
+
+// Rule: a result is a number in the format that is asked for, and an error has its name beside it.
+func TestResultsInWords(t *testing.T) {
+	for _, c := range []struct {
+		format, v int64
+		want      string
+	}{
+		{1, 7, "7"}, {1, -2, "-2 (ENOENT)"}, {2, -2, "-2 (ENOENT)"}, {2, 255, "0xff"}, {3, 8, "010"}, {1, -4096, "-4096"}, {1, -4095, "-4095"}, {2, -1 << 63, "0x8000000000000000"},
+	} {
+		assert.Equal(t, c.want, string(returnText(nil, c.format, c.v)), "%d of %d", c.v, c.format)
+	}
+}
