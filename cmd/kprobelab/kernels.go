@@ -189,7 +189,7 @@ func kernelsBoot(ctx context.Context, t *term, c *cli.Command, s *kernels.Store)
 	return nil
 }
 
-// bootLimit is the longest that a boot may take.
+// bootLimit ends a boot that hangs, if boot --timeout says no other time.
 const bootLimit = 5 * time.Minute
 
 // keep boots kernels of the user's folder, and says what is done.
