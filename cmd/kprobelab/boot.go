@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -65,37 +64,9 @@ type booting struct {
 	t *term
 	c *cli.Command
 
-	o    boot.Plan
-	said bootLine
+	o boot.Plan
 	// out and errors are what the program writes, with --json.
 	out, errors kept
-}
-
-// bootLine is what boot says with --json.
-type bootLine struct {
-	Image       string    `json:"image"`
-	Kernel      string    `json:"kernel"`
-	QEMU        string    `json:"qemu"`
-	CommandLine string    `json:"command_line"`
-	CPU         string    `json:"cpu"`
-	CPUs        int       `json:"cpus"`
-	KASLR       *int64    `json:"kaslr_offset,omitempty"`
-	Boot        float64   `json:"boot_seconds"`
-	Output      string    `json:"output,omitempty"`
-	Format      string    `json:"format,omitempty"`
-	Memory      int64     `json:"memory_bytes,omitempty"`
-	Bytes       int64     `json:"bytes,omitempty"`
-	Save        float64   `json:"save_seconds,omitempty"`
-	Exec        *execLine `json:"exec,omitempty"`
-	Trace       string    `json:"trace,omitempty"`
-}
-
-type execLine struct {
-	Args   []string `json:"args"`
-	Code   int      `json:"exit_code"`
-	Signal int      `json:"signal,omitempty"`
-	Stdout string   `json:"stdout"`
-	Stderr string   `json:"stderr"`
 }
 
 func bootKernel(ctx context.Context, t *term, c *cli.Command) error {
@@ -117,8 +88,7 @@ func bootKernel(ctx context.Context, t *term, c *cli.Command) error {
 		return &failure{exitImage, err}
 	}
 	b.o.QEMU = found.Path
-	b.said.QEMU, b.said.CommandLine, b.said.CPU, b.said.CPUs = found.Version, b.o.CommandLine(), b.o.CPU, b.o.CPUs
-	b.say("booting %s (%s) under QEMU %s", printable.Name(b.said.Image), b.said.Kernel, found.Version)
+	b.say("booting %s (%s) under QEMU %s", printable.Name(b.o.Kernel.Name), b.o.Kernel.Release, found.Version)
 	wait := &bootProgress{t: t}
 	if b.o.Console == nil {
 		b.o.Console = wait
@@ -133,7 +103,7 @@ func bootKernel(ctx context.Context, t *term, c *cli.Command) error {
 	if err != nil {
 		return b.failed(err)
 	}
-	return b.finish(done)
+	return b.finish(done, found.Version)
 }
 
 // bootProgress counts the lines of the console until the kernel has booted.
@@ -328,7 +298,6 @@ func (b *booting) image(ctx context.Context) error {
 			return &failure{exitImage, err}
 		}
 	}
-	b.said.Image = path
 	var err error
 	b.o.Kernel, err = boot.Open(path, &kimage.Options{SystemMap: b.c.String("symbols"), Progress: b.t.progress})
 	b.t.progressDone()
@@ -340,7 +309,6 @@ func (b *booting) image(ctx context.Context) error {
 	case err != nil:
 		return &failure{exitImage, imageFirst(b.c, path, err)}
 	}
-	b.said.Kernel = b.o.Kernel.Release
 	if err := b.o.Check(); err != nil {
 		return &failure{exitImage, fmt.Errorf("%s: %w", path, err)}
 	}
@@ -401,37 +369,30 @@ func (k *kept) Write(p []byte) (int, error) {
 }
 
 // finish prints what has been done.
-func (b *booting) finish(d *boot.Done) error {
-	l := &b.said
-	l.Boot, l.Trace = d.Boot.Seconds(), d.Trace
-	if b.o.KASLR {
-		l.KASLR = &d.Slide
-	}
-	if d.Saved != nil {
-		l.Output, l.Format, l.Memory, l.Bytes, l.Save = b.o.Dump.File, string(b.o.Dump.Format), d.Saved.Memory, d.Saved.Bytes, d.Save.Seconds()
-	}
-	if d.Exit != nil {
-		l.Exec = &execLine{b.o.Exec.Args, d.Exit.Code, d.Exit.Signal, b.out.String(), b.errors.String()}
-	}
+func (b *booting) finish(d *boot.Done, qemu string) error {
+	r := b.o.Report(d, qemu)
 	if file := b.c.String("trace-output"); file != "" {
-		if err := writeOutput(file, []byte(l.Trace)); err != nil {
+		if err := writeOutput(file, []byte(r.Trace)); err != nil {
 			return err
 		}
-		l.Trace = ""
+		r.Trace = ""
 	}
 	var err error
 	if b.c.Bool("json") {
-		err = json.NewEncoder(b.t.out).Encode(l)
+		if r.Exec != nil {
+			r.Exec.Stdout, r.Exec.Stderr = b.out.String(), b.errors.String()
+		}
+		err = r.WriteJSON(b.t.out)
 	} else {
-		err = b.print(l)
+		err = b.print(r)
 	}
-	if err == nil && l.Exec != nil && l.Exec.Code != 0 {
-		err = &failure{l.Exec.Code, fmt.Errorf("%s ended with exit code %d", l.Exec.Args[0], l.Exec.Code)}
+	if err == nil && r.Exec != nil && r.Exec.Code != 0 {
+		err = &failure{r.Exec.Code, fmt.Errorf("%s ended with exit code %d", r.Exec.Args[0], r.Exec.Code)}
 	}
 	return err
 }
 
-func (b *booting) print(l *bootLine) error {
+func (b *booting) print(l *boot.Report) error {
 	if _, err := fmt.Fprint(b.t.out, l.Trace); err != nil {
 		return err
 	}
