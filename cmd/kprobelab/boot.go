@@ -51,7 +51,7 @@ func bootCommand(t *term) *cli.Command {
 			&cli.StringFlag{Name: "trace-output", Usage: "write trace to `FILE` instead"},
 			&cli.StringFlag{Name: "symbols", Usage: "System.map `FILE` in place of the image's symbols"},
 			&cli.StringFlag{Name: "qemu", Usage: "the `PROGRAM` qemu-system-x86_64"},
-			&cli.DurationFlag{Name: "timeout", Value: bootLimit, Usage: "the longest that all may take"},
+			&cli.DurationFlag{Name: "timeout", Value: bootTimeout, Usage: "the longest that all may take"},
 			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show the guest's console"},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object"},
 		},

@@ -189,13 +189,13 @@ func kernelsBoot(ctx context.Context, t *term, c *cli.Command, s *kernels.Store)
 	return nil
 }
 
-// bootLimit ends a boot that hangs, if boot --timeout says no other time.
-const bootLimit = 5 * time.Minute
+// bootTimeout ends a boot that hangs, if boot --timeout says no other time.
+const bootTimeout = 5 * time.Minute
 
 // keep boots kernels of the user's folder, and says what is done.
 func (t *term) keep(s *kernels.Store, o *boot.Options, do func(*boot.Keeper) (string, error)) (string, error) {
 	wait := &bootProgress{t: t}
-	o.Console, o.Limit = wait, bootLimit
+	o.Console, o.Limit = wait, bootTimeout
 	dump, err := do(&boot.Keeper{
 		Store: s, Options: *o,
 		Booting: func(k *kernels.Kernel) {
