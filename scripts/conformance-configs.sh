@@ -81,8 +81,10 @@ kernel() (
 		printf '%s\n' "$image"
 		exit
 	fi
-	rm -rf "$out"
+	# What was built when it was stopped need not be built again.
+	if [ "$(cat "$out/begun" 2>/dev/null)" != "$made" ]; then rm -rf "$out"; fi
 	mkdir -p "$out/build"
+	printf '%s\n' "$made" >"$out/begun"
 	say "building $1 (some minutes; $out/log)"
 	build "$1" >"$out/log" 2>&1 || {
 		tail -n 5 "$out/log" >&2
@@ -91,7 +93,7 @@ kernel() (
 	}
 	mv "$out/build/arch/x86/boot/bzImage" "$image"
 	mv "$out/build/.config" "$out/config-$1"
-	rm -rf "$out/build"
+	rm -rf "$out/build" "$out/begun"
 	printf '%s\n' "$made" >"$out/complete"
 	printf '%s\n' "$image"
 )
