@@ -95,7 +95,7 @@ func (p *bootPatcher) decideCFI() {
 	case where != "":
 		witnesses = append(witnesses, Witness{cfiFallsThrough, "its bytes in " + where, Coded})
 	case searched:
-		witnesses = append(witnesses, Witness{cfiStays, "its bytes are not in what patches them", Coded})
+		witnesses = append(witnesses, Witness{cfiStays, "its bytes are not in the functions that patch them", Coded})
 	}
 	f.cfiNotTaken = p.say(factCFI, witnesses...) == cfiFallsThrough
 }
@@ -114,7 +114,7 @@ func (p *bootPatcher) chooseCFI() string {
 	witnesses := []Witness{{cfiChosen, "release " + cmp.Or(p.img.findBanner().release, "not known"), Dated}}
 	if at, ok := p.img.symbolAddr("cfi_mode"); ok {
 		if mode := p.img.bytes(at, 4); mode != nil {
-			witnesses = append(witnesses, Witness{value(le.Uint32(mode) == 0), "what cfi_mode begins with", Coded})
+			witnesses = append(witnesses, Witness{value(le.Uint32(mode) == 0), "the first value of cfi_mode", Coded})
 		}
 	}
 	if v := p.img.fact(optionCFIAuto); v != "" {

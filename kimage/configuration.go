@@ -28,7 +28,7 @@ func (e *evidence) readConfig() error {
 		}
 		e.config, e.configFrom = parseConfig(b), path
 		if len(e.config) == 0 {
-			return badFormat(path, -1, "a kernel configuration is wanted (lines CONFIG_…=), there is none")
+			return badFormat(path, -1, "it is no kernel configuration: it has no lines CONFIG_…=")
 		}
 		return nil
 	}

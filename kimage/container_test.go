@@ -106,7 +106,7 @@ func TestContainersWrong(t *testing.T) {
 		"files_in_files":        {deep, "only files in files"},
 		"debug_alone": {testELF(etExec,
 			testSection{name: ".text", typ: shtNobits, flags: shfAlloc | shfExec, addr: testBase, size: 0x100},
-			testSection{name: ".debug_info", typ: 1, data: []byte("DWARF")}), "this file has debugging information alone: open the file that it was taken from"},
+			testSection{name: ".debug_info", typ: 1, data: []byte("DWARF")}), "this file has debugging information alone, and no code: open the file from which it was split off"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := FromBytes("file", c.file, nil)

@@ -56,7 +56,7 @@ func (d *dump) findRegisters() error {
 	case len(d.img.processors) == 0:
 		d.img.unknown = fmt.Errorf("the dump has no registers of its processors")
 	case found > 0:
-		d.fact("control registers", "found", "the dump notes none; they are what the kernel's memory says of them")
+		d.fact("control registers", "found", "the dump notes none; they were found in the kernel's memory")
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func (d *dump) findTaskLayout() error {
 		return nil
 	}
 	d.img.taskLayout = l
-	d.fact("task_struct", fmt.Sprintf("pid at %d, tgid at %d, comm at %d", l.PID, l.TGID, l.Comm), "what the tasks have in common")
+	d.fact("task_struct", fmt.Sprintf("pid at %d, tgid at %d, comm at %d", l.PID, l.TGID, l.Comm), "common values of the tasks")
 	return nil
 }
 

@@ -115,7 +115,7 @@ func TestTasksWithoutTypeInformation(t *testing.T) {
 	list, err := img.TasksIn(m.read)
 	require.Empty(t, list)
 	require.ErrorIs(t, err, ErrTasks)
-	require.ErrorContains(t, err, "no type information about task_struct.tasks, and where it is cannot be found: 0 places fit task_struct.__state")
+	require.ErrorContains(t, err, "no type information about task_struct.tasks, and its offset cannot be found: 0 places fit task_struct.__state")
 	require.ErrorContains(t, err, "CONFIG_DEBUG_INFO_BTF")
 	_, err = (&Image{}).TasksIn(m.read)
 	require.ErrorIs(t, err, ErrTasks)

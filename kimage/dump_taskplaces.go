@@ -27,11 +27,11 @@ func (d *dump) findTaskPlaces() error {
 	}
 	s, err := d.searchTasks(head)
 	if err != nil {
-		d.img.taskUnknown = fmt.Errorf("%w, and where it is cannot be found: %w", d.img.taskUnknown, err)
+		d.img.taskUnknown = fmt.Errorf("%w, and its offset cannot be found: %w", d.img.taskUnknown, err)
 		return nil
 	}
 	d.img.taskPlaces, d.img.taskUnknown = s.places, nil
-	d.fact("members of tasks", "found", "the code of "+taskCode+", and what the tasks have in common")
+	d.fact("members of tasks", "found", "the code of "+taskCode+", and common values of the tasks")
 	return nil
 }
 

@@ -96,7 +96,7 @@ func parseELF(name string, data []byte) (*elfFile, error) {
 		return nil, err
 	}
 	if len(f.shdrs) == 0 && len(f.loads) == 0 {
-		return nil, badFormat(name, 0x20, "an ELF with sections or segments is wanted, it has neither")
+		return nil, badFormat(name, 0x20, "the ELF has neither sections nor segments")
 	}
 	return f, nil
 }
@@ -105,9 +105,9 @@ func (f *elfFile) header() error {
 	b := f.data
 	switch {
 	case !container.IsELF(b):
-		return badFormat(f.name, 0, "an ELF file is wanted")
+		return badFormat(f.name, 0, "it is no ELF file")
 	case len(b) < ehdrSize:
-		return badFormat(f.name, int64(len(b)), "the ELF header is cut off: 64 bytes are wanted")
+		return badFormat(f.name, int64(len(b)), "the ELF header is cut off: it has 64 bytes")
 	case b[4] != 2:
 		return badFormat(f.name, 4, "a 64-bit ELF is wanted, this one is 32-bit (%s)", machineName(le.Uint16(b[18:])))
 	case b[5] != 1:

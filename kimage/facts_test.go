@@ -88,7 +88,7 @@ func TestConfigDecides(t *testing.T) {
 			Evidence: "CONFIG_FRAME_POINTER=y in " + path + "; profile 6.1 has it otherwise", From: Configured}, fact(t, img, "FramePointer"))
 	}
 	_, err := FromBytes("k", testKernel(v61), &Options{Config: writeFile(t, "other", []byte("no config"))})
-	require.ErrorContains(t, err, "a kernel configuration is wanted")
+	require.ErrorContains(t, err, "it is no kernel configuration")
 }
 
 // TestConfigBeside: a configuration beside the image's file is read without an option,

@@ -52,7 +52,7 @@ func (img *Image) overlayELF(path string, b []byte) error {
 	}
 	text := f.section(".text")
 	if text == nil || text.typ == shtNobits {
-		return badFormat(path, -1, "live text is wanted, the ELF has no .text")
+		return badFormat(path, -1, "the ELF has no .text to be live text")
 	}
 	if err := img.overlayText(path, x86.Addr(text.addr), f.content(text)); err != nil {
 		return err
@@ -82,9 +82,9 @@ func (img *Image) overlayText(path string, at x86.Addr, b []byte) error {
 	})
 	switch {
 	case n == 0:
-		return badFormat(path, -1, "text of this image is wanted: %d bytes at %v lie outside of it", len(b), at)
+		return badFormat(path, -1, "it is no text of this image: %d bytes at %v are outside of the image's text", len(b), at)
 	case n >= judged && same < n/2:
-		return badFormat(path, -1, "text of this image is wanted: of %d bytes at %v only %d are as they are in it", n, at, same)
+		return badFormat(path, -1, "it is no text of this image: of %d bytes at %v only %d equal the image's", n, at, same)
 	}
 	img.overlay(at, b)
 	img.live = x86.Range{Start: at, End: at + x86.Addr(len(b))}

@@ -48,9 +48,9 @@ func TestLiveTextWrong(t *testing.T) {
 	file := writeFile(t, "live", []byte{1, 2, 3})
 	for opt, want := range map[string]string{
 		file + "@nonsense":                     "a hexadecimal address is wanted",
-		file + "@0x1000":                       "lie outside of it",
+		file + "@0x1000":                       "are outside of the image",
 		file + "-absent":                       "no such file",
-		writeFile(t, "e", testObject()) + "@0": "outside of it",
+		writeFile(t, "e", testObject()) + "@0": "outside of the image",
 	} {
 		_, err := FromBytes("k", testKernel(v61), &Options{LiveText: opt})
 		require.ErrorContains(t, err, want)
@@ -75,5 +75,5 @@ func TestLiveTextOfAnotherImage(t *testing.T) {
 	require.NoError(t, open(len(text)/2))
 	err := open(len(text)/2 + 2)
 	require.ErrorIs(t, err, ErrFormat)
-	require.ErrorContains(t, err, "live: text of this image is wanted: of ")
+	require.ErrorContains(t, err, "live: it is no text of this image: of ")
 }

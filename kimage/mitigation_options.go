@@ -119,10 +119,10 @@ func (img *Image) untrains() (on bool, why string, ok bool) {
 	}
 	for _, a := range list {
 		if b := img.bytes(a.repl, a.replLen); a.feature == featUnret && len(b) >= 5 && b[0] == x86.Call32 {
-			return true, "an alternative calls what untrains returns", true
+			return true, "an alternative calls the function that untrains returns", true
 		}
 	}
-	return false, "no alternative calls what untrains returns", true
+	return false, "no alternative calls the function that untrains returns", true
 }
 
 // restrictsAtEntry: the entry code has a jump over what restricts indirect branches, which is
@@ -153,7 +153,7 @@ func (img *Image) choosesSpectreV2() (on bool, why string, ok bool) {
 	for _, name := range []string{"spectre_v2_parse_cmdline", "spectre_v2_select_mitigation", "cpu_select_mitigations"} {
 		for _, s := range img.Lookup(name) {
 			if img.choosesNothing(&s) {
-				return false, "what " + name + " takes where the command line says nothing", true
+				return false, "the default of " + name, true
 			}
 		}
 	}

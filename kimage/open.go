@@ -69,7 +69,7 @@ func open(name, path string, b []byte, o *Options) (*Image, error) {
 		return nil, err
 	}
 	if f.onlyDebug() {
-		return nil, badFormat(name, -1, "code is wanted, this file has debugging information alone: open the file that it was taken from")
+		return nil, badFormat(name, -1, "this file has debugging information alone, and no code: open the file from which it was split off")
 	}
 	for _, step := range []func(*elfFile) error{
 		img.layOut, img.readSymbols, img.choose,
@@ -107,7 +107,7 @@ func (img *Image) layOut(f *elfFile) error {
 		return err
 	}
 	if len(img.sections) == 0 {
-		return badFormat(f.name, -1, "an ELF with code or data is wanted, this one has none")
+		return badFormat(f.name, -1, "the ELF has neither code nor data")
 	}
 	return nil
 }

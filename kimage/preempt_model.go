@@ -92,7 +92,7 @@ func (img *Image) codedPreemptModel() (model, why string) {
 				}
 				variable := rel32(s.Addr.Add(int64(i)+7), code[i+2:])
 				if n, ok := img.chosenModel(s.Addr.Add(int64(i)+7), variable); ok {
-					return preemptModels[n], fmt.Sprintf("what %s begins with", name)
+					return preemptModels[n], fmt.Sprintf("the first choice of %s", name)
 				}
 			}
 		}

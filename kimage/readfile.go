@@ -24,9 +24,9 @@ func readFile(path string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case st.IsDir():
-		return nil, badFormat(path, -1, "a file is wanted, this is a directory")
+		return nil, badFormat(path, -1, "this is a directory, not a file")
 	case st.Mode()&os.ModeDevice != 0:
-		return nil, badFormat(path, -1, "a file is wanted, this is a device")
+		return nil, badFormat(path, -1, "this is a device, not a file")
 	case st.Size() > bounded.ImageFile:
 		return nil, badFormat(path, -1, "the file has %d bytes, at most 8 GiB are opened", st.Size())
 	case st.Mode().IsRegular() && st.Size() >= sparseFrom:

@@ -35,7 +35,7 @@ func (img *Image) readSystemMap(path string) ([]Symbol, error) {
 		return nil, err
 	}
 	if allHidden(syms) {
-		return nil, badFormat(path, -1, "addresses are wanted, all are zero: copy /proc/kallsyms as root (kernel.kptr_restrict)")
+		return nil, badFormat(path, -1, "all its addresses are zero: copy /proc/kallsyms as root (kernel.kptr_restrict)")
 	}
 	own, modules := splitModules(syms)
 	if shift := img.mapShift(own); shift != 0 {
@@ -49,7 +49,7 @@ func (img *Image) readSystemMap(path string) ([]Symbol, error) {
 	}
 	if i := slices.IndexFunc(own, func(s Symbol) bool { return s.Name == "linux_banner" }); i >= 0 {
 		if a := own[i].Addr; !img.hasBanner(a) && img.findBanner().release != "" {
-			return nil, badFormat(path, -1, "symbols of this image are wanted: its linux_banner is not at %v", a)
+			return nil, badFormat(path, -1, "these are the symbols of another image: this one has no linux_banner at %v", a)
 		}
 	}
 	slices.SortStableFunc(own, byAddress)
@@ -94,7 +94,7 @@ func parseSystemMap(path string, b []byte) ([]Symbol, error) {
 		off += len(line) + 1
 	}
 	if len(syms) == 0 {
-		return nil, badFormat(path, 0, "symbols are wanted, there are none")
+		return nil, badFormat(path, 0, "it has no symbols")
 	}
 	return syms, nil
 }

@@ -53,10 +53,10 @@ func TestSystemMapKASLR(t *testing.T) {
 
 func TestSystemMapWrong(t *testing.T) {
 	cases := []struct{ name, file, want string }{
-		{"empty", "", "symbols are wanted, there are none"},
-		{"hidden", "0000000000000000 T _stext\n0000000000000000 T _text\n", "all are zero: copy /proc/kallsyms as root"},
+		{"empty", "", "it has no symbols"},
+		{"hidden", "0000000000000000 T _stext\n0000000000000000 T _text\n", "all its addresses are zero: copy /proc/kallsyms as root"},
 		{"not_a_map", "hello world\n", `a line "address letter name" is wanted, not "hello world"`},
-		{"of_another_kernel", "ffffffff81000000 T _text\nffffffff81001008 D linux_banner\n", "symbols of this image are wanted: its linux_banner is not at 0xffffffff81001008"},
+		{"of_another_kernel", "ffffffff81000000 T _text\nffffffff81001008 D linux_banner\n", "these are the symbols of another image: this one has no linux_banner at 0xffffffff81001008"},
 		{"second_line", "ffffffff81000000 T _stext\nrubbish\n", "at offset 0x1a"},
 		{"bad_module", "ffffffff81000000 T _stext [half\n", "is wanted"},
 	}

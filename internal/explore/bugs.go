@@ -26,10 +26,10 @@ func Switches() []Switch { return switches }
 
 var switches = []Switch{
 	{"1", "a disabled neighbour's jump still stands when the overlap is checked", map[string]string{"Optimize.EnabledNeighboursOnly": "true"}, "", "neighbour-inside-disabled"},
-	{"2", "what a jump hides is not recovered while it waits to be undone", map[string]string{"Optimize.RecoversUnlistedOnly": "true"}, "", "register-in-waiting-jump"},
+	{"2", "the bytes under a jump are not recovered while it waits to be undone", map[string]string{"Optimize.RecoversUnlistedOnly": "true"}, "", "register-in-waiting-jump"},
 	{"3", "OPTIMIZED is cleared before the jump is undone", map[string]string{"Optimize.FlagClearedFirst": "true"}, "", "neighbour-armed"},
 	{"4", "OPTIMIZED is cleared when undoing is asked for", map[string]string{"Optimize.ClearedWhenQueued": "true"}, "", "optimized-disable-enable"},
-	{"5", "the worker forgets what was undone by force", map[string]string{"Optimize.FreeingNeedsUndo": "true"}, "", "forced-while-waiting"},
+	{"5", "the worker forgets a jump that was undone by force", map[string]string{"Optimize.FreeingNeedsUndo": "true"}, "", "forced-while-waiting"},
 	{"6", "a disarmed probe hides the jump that runs over an address", map[string]string{"Optimize.FirstProbeEndsSearch": "true"}, "", "disarmed-between"},
 	{"7", "an int3 in the padding of a function is taken for a breakpoint", map[string]string{"Check.PaddingInt3": "false"}, "", "padding-before"},
 	{"8", "the padding of int3s after a function keeps its probes from being jumps", map[string]string{"Optimize.Int3Blocks": "true", "Optimize.Int3Tail": "false"}, "", "padding-after"},

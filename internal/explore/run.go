@@ -549,7 +549,7 @@ func (r *run) over(left int) bool {
 }
 
 func (r *run) stuck() string {
-	text := "nobody can go on:"
+	text := "no task can continue:"
 	for _, t := range r.tasks {
 		if !t.done {
 			text += fmt.Sprintf(" %s before %s;", t.name, t.wait.kind)

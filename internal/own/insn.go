@@ -63,7 +63,7 @@ func (k *Kernel) decode(code []byte) (bad bool, err error) {
 	if k.Has("insn_decode") {
 		v, err := k.Call("insn_decode", insn, at, n, modeKernel)
 		if r := int32(v); err == nil && (r > 0 || r < -4095) {
-			err = fmt.Errorf("insn_decode returned %d, 0 or an error is wanted: %w", r, ErrNonsense)
+			err = fmt.Errorf("insn_decode returned %d, neither 0 nor an error: %w", r, ErrNonsense)
 		}
 		return int32(v) != 0, err
 	}

@@ -116,7 +116,7 @@ func (k *Kernel) Undo() error { return k.m.Restore(k.clean) }
 func (k *Kernel) truth(name string, args ...uint64) (bool, error) {
 	v, err := k.Call(name, args...)
 	if err == nil && v&0xff > 1 {
-		err = fmt.Errorf("%s returned %#x, 0 or 1 is wanted: %w", name, v, ErrNonsense)
+		err = fmt.Errorf("%s returned %#x, neither 0 nor 1: %w", name, v, ErrNonsense)
 	}
 	return v&0xff == 1, err
 }

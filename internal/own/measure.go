@@ -145,7 +145,7 @@ func (m *measuring) boundary() error {
 		return err
 	}
 	if !start || middle || !next {
-		return fmt.Errorf("can_probe takes a nop for what it is not: %w", ErrNonsense)
+		return fmt.Errorf("can_probe accepts the middle of a nop, or refuses its ends: %w", ErrNonsense)
 	}
 	m.say("Check.Boundary", true, "can_probe of the middle of a nop")
 	padding, err := m.canProbe([]byte{0xcc, 0xcc}, 2)

@@ -239,7 +239,7 @@ func (k *aided) prepare(function string, addr x86.Addr) (int, error) {
 	}
 	v, err := k.Call(function, uint64(k.probe.Addr), 0)
 	if r := int32(v); err == nil && (r > 0 || r < -4095) {
-		err = fmt.Errorf("%s returned %#x, 0 or an errno is wanted: %w", function, v, ErrNonsense)
+		err = fmt.Errorf("%s returned %#x, neither 0 nor an errno: %w", function, v, ErrNonsense)
 	}
 	return int(int32(v)), err
 }

@@ -241,7 +241,7 @@ func (p *Page) check(q checkQuestion, _ []byte) (*Checked, error) {
 	if plain(q.Answer) == plain(right) {
 		return &Checked{true, l.After}, nil
 	}
-	return &Checked{false, "That is not what the machine does. The answer is " + l.Form + "; step through the machine below and look."}, nil
+	return &Checked{false, "The machine does something else. The answer is " + l.Form + "; step through the machine below and look."}, nil
 }
 
 // plain is an answer without what does not matter: spaces, capitals, how a number is

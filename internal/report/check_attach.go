@@ -70,9 +70,9 @@ func (k *checker) trampolineRefuses(p *Probe, found Found) error {
 	case !there:
 		return refusal(errno.ENOENT, rule.UnknownSymbol)
 	case p.asleep && !k.maySleep(p, name, id, s):
-		why := "the function is not among those at which programs may sleep: ALLOW_ERROR_INJECTION lists these, or a set of the kernel's"
+		why := "programs may not sleep at the function: neither ALLOW_ERROR_INJECTION nor a set of the kernel lists it"
 		if p.kind == "lsm" {
-			why = "the hook is not among those at which programs may sleep (sleepable_lsm_hooks)"
+			why = "programs may not sleep at the hook: sleepable_lsm_hooks does not list it"
 		}
 		return refuse(errno.EINVAL, rule.MayNotSleep, why)
 	case p.kind == "fmod_ret" && !p.asleep && !k.mayModify(name, id, s):

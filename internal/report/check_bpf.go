@@ -42,11 +42,11 @@ var bpfSections = map[string]Probe{
 
 // Reasons why a program has no answer.
 const (
-	unaskedPlace  = "the section names no place: the program attaches where the tool says at run time"
-	unaskedUser   = "it probes a program in user space, of which a kernel's image says nothing"
+	unaskedPlace  = "the section names no place: the tool chooses one at run time"
+	unaskedUser   = "it probes a program in user space, which is not in a kernel's image"
 	unaskedOther  = "a program of this kind attaches to no place in the kernel's code"
 	unaskedTarget = "it takes the place of a function of another program, which the tool names at run time"
-	unaskedNewer  = "only loaders newer than libbpf 1.5 know the kind, and what kernels say to it is not known here"
+	unaskedNewer  = "only loaders newer than libbpf 1.5 know the kind, and the kernels' answers are not known here"
 )
 
 // unaskedSections lists the other kinds of section that loaders know. A name that ends in a slash
@@ -97,7 +97,7 @@ func bpfProbes(object []byte) ([]Probe, error) {
 		return nil, fmt.Errorf("not an ELF object: %w", err)
 	}
 	if f.Machine != elf.EM_BPF {
-		return nil, fmt.Errorf("an object for BPF is wanted, this one is for %s", strings.TrimPrefix(f.Machine.String(), "EM_"))
+		return nil, fmt.Errorf("the object is not for BPF, but for %s", strings.TrimPrefix(f.Machine.String(), "EM_"))
 	}
 	symbols, err := f.Symbols()
 	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {

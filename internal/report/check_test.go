@@ -368,7 +368,7 @@ func TestCheckRefusesOtherObjects(t *testing.T) {
 	}{
 		"empty":         {nil, "it names no probe"},
 		"comments_only": {[]byte("# nothing\n"), "it names no probe"},
-		"other_machine": {bpfObject(elf.EM_X86_64, "kprobe/x"), "an object for BPF is wanted, this one is for X86_64"},
+		"other_machine": {bpfObject(elf.EM_X86_64, "kprobe/x"), "the object is not for BPF, but for X86_64"},
 		"truncated":     {bpfObject(elf.EM_BPF, "kprobe/x")[:60], "not an ELF object"},
 		"no_probes":     {bpfObject(elf.EM_BPF, ".text"), "the object has no program"},
 	} {

@@ -72,7 +72,7 @@ func (w *explanationWriter) point() {
 	if e.Instruction != nil {
 		inside := ""
 		if e.RegisterReason == rule.NotBoundary {
-			inside = "  (what is decoded from here; the function has no such instruction)"
+			inside = "  (decoded from here; the function has no such instruction)"
 		}
 		fmt.Fprintf(w, "  %s  %s%s\n", e.Instruction.Bytes, w.cyan(e.Instruction.Text), inside)
 	}
@@ -88,7 +88,7 @@ func (w *explanationWriter) registration() {
 	}
 	fmt.Fprintf(w, "  accepted, %s: %s\n", e.Way, e.Way.Means())
 	if e.Emulation != "" && e.Way != probepoint.Emulated {
-		fmt.Fprintf(w, "  (where it is not, %s does what the instruction would)\n", e.Emulation)
+		fmt.Fprintf(w, "  (otherwise %s emulates the instruction)\n", e.Emulation)
 	} else if e.Emulation != "" {
 		fmt.Fprintf(w, "  (%s)\n", e.Emulation)
 	}

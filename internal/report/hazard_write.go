@@ -50,7 +50,7 @@ func WriteHazardTable(out io.Writer) error {
 		}
 		fmt.Fprintf(w, "    cause: %s\n    evidence: %s\n\n", r.Cause, r.Evidence)
 	}
-	fmt.Fprintln(w, "kprobelab hazards IMAGE lists the points of a kernel; docs/hazards.md has what booted kernels did there.")
+	fmt.Fprintln(w, "kprobelab hazards IMAGE lists the points of a kernel; docs/hazards.md has the results of booted kernels.")
 	return w.Flush()
 }
 
@@ -136,7 +136,7 @@ func writePoint(w io.Writer, p *HazardPoint) {
 		fmt.Fprintf(w, "      echo 1 > /sys/kernel/tracing/events/kprobes/h/enable\n")
 	}
 	if r.Run == "" {
-		fmt.Fprintf(w, "      then what calls %s; no system call does by direct calls alone\n", p.Symbol)
+		fmt.Fprintf(w, "      then code that calls %s; no system call reaches it by direct calls alone\n", p.Symbol)
 	} else {
 		fmt.Fprintf(w, "      then %s(2): %s\n", r.Run, strings.Join(r.Path, " > "))
 	}

@@ -150,7 +150,7 @@ func ask[T any](d *Decider, function string, question func() (T, error)) (answer
 
 // Rest are the questions that the rules decided, in words, one a line.
 func (d *Decider) Rest() []string {
-	list := []string{"ftrace sites and lock prefixes: boot fills their tables", "how a name is resolved, and what modules and neighbours forbid"}
+	list := []string{"ftrace sites and lock prefixes: boot fills their tables", "the symbols of a name, and the rules about modules and neighbours"}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, f := range slices.Sorted(maps.Keys(d.why)) {

@@ -18,7 +18,7 @@ func (f *File) Inlined() (callers map[string][]string, err error) {
 func (f *File) inlinedWithin(most int) (callers map[string][]string, err error) {
 	defer guard(&err)
 	if f.fromBTF {
-		return nil, noDWARF("what is inlined")
+		return nil, noDWARF("inlined functions")
 	}
 	// A function and its abstract origin can be in two units.
 	n := inlined{f: f, names: map[uint64]string{}, origins: map[uint64]uint64{}, places: map[inlinedPlace]bool{}, left: most}

@@ -168,7 +168,7 @@ func (v Value) Index(i int64) (Value, error) {
 	case of.Kind == ctype.Void:
 		return v, &Misuse{What: v.Name + " points to void, which has no elements"}
 	case of.Incomplete && i != 0:
-		return v, &Misuse{What: fmt.Sprintf("%s is not described in this unit: nobody knows how large an element of %s is", of, v.Name), Incomplete: true}
+		return v, &Misuse{What: fmt.Sprintf("%s is not described in this unit: the size of an element of %s is unknown", of, v.Name), Incomplete: true}
 	}
 	v.Name = fmt.Sprintf("%s[%d]", v.Name, i)
 	return v.Shift(i * v.Type.Size()).number()

@@ -265,7 +265,7 @@ class Machine {
     return el("section", { "aria-label": c.name },
       el("h3", {}, c.name, el("span", { class: "soft" }, ` ${c.address}`)),
       el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `Code of ${c.name}` }, el("table", { class: "code" },
-        el("thead", { class: "unseen" }, el("tr", {}, ...["place", "who is here", "bytes", "instruction"].map((h) => el("th", { scope: "col" }, h)))),
+        el("thead", { class: "unseen" }, el("tr", {}, ...["place", "CPUs here", "bytes", "instruction"].map((h) => el("th", { scope: "col" }, h)))),
         el("tbody", {}, ...c.rows.map((r) => this.row(r))))));
   }
 
@@ -278,7 +278,7 @@ class Machine {
   }
 
   log(at) {
-    this.update(at, "log", this.view.log, () => [el("h3", {}, "The kernel's log, and what handlers say"), this.view.log.length
+    this.update(at, "log", this.view.log, () => [el("h3", {}, "The kernel's log, and the handlers' lines"), this.view.log.length
       ? el("ol", { class: "mono" }, ...this.view.log.map((l) => el("li", l.new ? { class: "changed" } : {}, l.text))) : el("p", { class: "soft" }, "Nothing yet."),
     el("p", { class: "soft" }, "State ", el("code", { class: "hash" }))]);
     at.querySelector(".hash").textContent = this.view.hash;

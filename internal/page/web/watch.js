@@ -14,7 +14,7 @@ const watch = { machine: null };
 views.watch = {
   begin() {
     for (const [i, s] of scenarios.entries()) $("scenario").append(el("option", { value: i }, s.name));
-    $("scenario").append(el("option", { value: "" }, "what is written below"));
+    $("scenario").append(el("option", { value: "" }, "the input below"));
     $("watch-release").append(el("option", { value: "" }, "its own"));
     for (const r of hello.releases) $("watch-release").append(el("option", { value: r.name }, r.name));
     watch.machine = new Machine($("machine"), remembered);
