@@ -80,3 +80,15 @@ func TestManualPage(t *testing.T) {
 		}
 	})
 }
+
+// The help of the three doors of a run fits 80 columns with its examples.
+func TestHelpOfTheDoorsFitsItsColumns(t *testing.T) {
+	app := newApp(newTerm(&bytes.Buffer{}, &bytes.Buffer{}))
+	for _, name := range []string{"run", "exec", "uprobe"} {
+		var b strings.Builder
+		printHelp(&b, app.Command(name), false)
+		for line := range strings.Lines(b.String()) {
+			require.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\n"))), helpColumns, "%s: %s", name, line)
+		}
+	}
+}
