@@ -213,7 +213,7 @@ func (p *bootPatcher) poison(addr x86.Addr) {
 	}
 }
 
-// endbrPoison is what replaces an ENDBR.
+// endbrPoison is the code that replaces an ENDBR.
 func (p *bootPatcher) endbrPoison() []byte {
 	if p.img.profile.Resolve.NoplPoison {
 		return sealedNopl4

@@ -26,7 +26,7 @@ const (
 	cfiJump     = 10 // the je, in a caller
 )
 
-// cfiNotTaken is what some releases write over the je and the ud2: jne . + 3 and test $0xd6,%al, whose
+// cfiNotTaken is the code that some releases write over the je and the ud2: jne . + 3 and test $0xd6,%al, whose
 // last byte is an invalid instruction.
 var cfiNotTaken = []byte{0x75, 0x01, 0xa8, 0xd6}
 

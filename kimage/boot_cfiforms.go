@@ -103,7 +103,7 @@ func (p *bootPatcher) decideCFI() {
 // optionCFIAuto: the processor decides (6.11 and later; before, it does always).
 const optionCFIAuto = "CONFIG_CFI_AUTO_DEFAULT"
 
-// chooseCFI is what the kernel takes where its command line says nothing: what the processor has, or kCFI.
+// chooseCFI returns the kernel's default: by the processor (cfiChosen), or kCFI (cfiFixed).
 func (p *bootPatcher) chooseCFI() string {
 	value := func(chosen bool) string {
 		if chosen {

@@ -42,7 +42,7 @@ func Open(name string, bugs []string) (*Program, error) {
 	return p, nil
 }
 
-// Report is what an exploration has found, to be shown.
+// Report is the result of an exploration, in the form for printing.
 type Report struct {
 	Scenario string   `json:"scenario"`
 	Profile  string   `json:"profile"`
@@ -52,7 +52,7 @@ type Report struct {
 	Reason   string   `json:"reason,omitempty"`
 	Counts   Counts   `json:"counts"`
 	Schedule []string `json:"schedule,omitempty"`
-	// Walks is how many runs were made by chance, 0 for all; Seed is theirs.
+	// Walks is the number of random runs, 0 if all schedules were tried; Seed is their seed.
 	Walks int    `json:"-"`
 	Seed  uint64 `json:"-"`
 
