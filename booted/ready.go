@@ -23,12 +23,16 @@ func (r *readiness) sees(want *regexp.Regexp, fd int, b []byte) {
 	if want == nil || r.yes {
 		return
 	}
-	line := append(r.lines[fd-1], b...)
-	r.yes = want.Match(line)
-	if i := bytes.LastIndexByte(line, '\n'); i >= 0 {
-		line = line[i+1:]
+	rest := append(r.lines[fd-1], b...)
+	for more := true; more && !r.yes; {
+		var line []byte
+		line, rest, more = bytes.Cut(rest, []byte("\n"))
+		r.yes = want.Match(line)
+		if !more {
+			rest = line
+		}
 	}
-	r.lines[fd-1] = line[max(0, len(line)-bounded.ReadyLine):]
+	r.lines[fd-1] = append([]byte(nil), rest[max(0, len(rest)-bounded.ReadyLine):]...)
 }
 
 // is reports whether the program is ready.

@@ -52,6 +52,8 @@ type Result struct {
 	NeverReady bool
 	// Killed: the program did not end by SIGINT, and was killed.
 	Killed bool
+	// Asked are the paths that the programs named in system calls, sorted, whether there was a file or not.
+	Asked []string
 	// Trouble is what the kernel logged of oopses, warnings and bugs in that time, and the lines that follow them.
 	Trouble []string
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"maps"
+	"slices"
 	"syscall"
 	"time"
 
@@ -76,7 +78,11 @@ func (v *supervision) run() error {
 	defer v.input.close()
 	v.input.start(v.s)
 	command := mailbox.Command{Kind: mailbox.Exec, Args: []string{fmt.Sprintf("/proc/self/fd/%d", fd)}, Dir: "/"}
+	named := asked{k: v.k, dir: v.s.dir()}
+	named.begin()
 	out, err := v.k.command(command, v.hostCall, nil, nil)
+	named.end()
+	v.result.Asked = slices.Sorted(maps.Keys(named.names))
 	if err != nil {
 		return err
 	}

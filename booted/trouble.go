@@ -58,7 +58,7 @@ func (s since) lines() (list []string) {
 }
 
 // troubles begin what a kernel logs of its own faults (lib/bug.c, arch/x86/kernel/dumpstack.c, kernel/panic.c, mm/oom_kill.c).
-var troubles = regexp.MustCompile(`\] (------------\[ cut here|BUG: |Oops: |WARNING: |INFO: task |general protection fault|Kernel panic|watchdog: BUG|rcu: INFO|Out of memory)`)
+var troubles = regexp.MustCompile(`\] (------------\[ cut here|BUG: |kernel BUG at |Oops: |WARNING: |INFO: task |general protection fault|Kernel panic|watchdog: BUG|rcu: INFO|Out of memory)`)
 
 // trouble are the messages from the first of a fault on.
 func (s since) trouble() []string {
@@ -77,4 +77,17 @@ func panicOf(err error, s since) error {
 		err = &PanicError{s.lines(), fmt.Errorf("%w", err)}
 	}
 	return err
+}
+
+// oopses begin what a kernel logs when its own code failed, not only warned.
+var oopses = regexp.MustCompile(`\] (BUG: .*|Oops: .*|general protection fault.*|kernel BUG at .*|Kernel panic.*)`)
+
+// Oops is the first line of a log's trouble that says that the kernel's own code failed; "" without one.
+func Oops(trouble []string) string {
+	for _, line := range trouble {
+		if m := oopses.FindStringSubmatch(line); m != nil {
+			return m[1]
+		}
+	}
+	return ""
 }

@@ -59,6 +59,8 @@ type booted struct {
 	lost error
 	// hostCall receives system calls for the host.
 	hostCall func(*x86.PtRegs) bool
+	// seeCall is shown system calls that the kernel gets.
+	seeCall func(*x86.PtRegs)
 	// caller is the task that makes a call of the host's, 0 without one.
 	caller x86.Addr
 	// hooked are the instructions that have a hook of their own.

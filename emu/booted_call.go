@@ -74,6 +74,25 @@ func (e *engine) OnHostCall(group uint16, fn func(regs *x86.PtRegs) (done bool))
 	e.b.hostCall = fn
 }
 
+// OnSystemCalls makes the machine call fn when a program makes a system call of one of the numbers, before the kernel
+// gets it. No numbers end that.
+func (e *engine) OnSystemCalls(numbers []uint64, fn func(regs *x86.PtRegs)) {
+	e.c.seen_calls = [8]C.uint64_t{}
+	for _, n := range numbers {
+		e.c.seen_calls[n/64] |= 1 << (n % 64)
+	}
+	e.b.seeCall = fn
+}
+
+//export kplSeeSyscall
+func kplSeeSyscall(h C.uintptr_t, regs *C.kpl_regs) {
+	e := engineOf(h)
+	e.host.Call(func() contract.HostAnswer {
+		e.b.seeCall((*x86.PtRegs)(unsafe.Pointer(regs)))
+		return contract.Resume
+	})
+}
+
 //export kplSyscall
 func kplSyscall(h C.uintptr_t, cpu C.int, regs *C.kpl_regs) C.int {
 	e := engineOf(h)

@@ -194,6 +194,7 @@ typedef struct kpl_machine {
 	uint32_t broadcast; /* the APIC's number for all: 0xff, or 0xffffffff of an x2APIC */
 	int turn;           /* another CPU has something to do: the slice ends */
 	uint64_t own_syscall; /* the syscall instruction of a system call that the host made returns to it */
+	uint64_t seen_calls[8]; /* a bit for each number of a system call that the host wants to see; the kernel gets them all the same */
 	uint32_t host_calls;  /* the upper half of the numbers of system calls that are for the host; 0: none */
 	uint64_t stop_at_ip;  /* an outermost run ends here; 0: nowhere */
 	int dropping;         /* translations are being dropped, whatever the CPU may fetch */

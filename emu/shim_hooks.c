@@ -525,6 +525,18 @@ static bool on_invalid(uc_engine *uc, void *user)
  * of rip, would take effect at the block's next load, with half of the block
  * done and rip at its start. So they call stop_later. */
 
+/* Shows the host a system call that the kernel gets. */
+static void show_call(kpl_cpu *c, uint64_t ip)
+{
+	kpl_regs regs;
+
+	kpl_read_regs(c, &regs);
+	regs.ip = ip;
+	struct level l = kpl_enter_go(c, 1);
+	kplSeeSyscall(c->m->handle, &regs);
+	kpl_leave_go(c, &l);
+}
+
 /* Whether the host takes the system call: one that it made itself has returned, or
  * one whose number is for it. */
 static int host_call(kpl_cpu *c)
@@ -534,8 +546,11 @@ static int host_call(kpl_cpu *c)
 
 	uc_reg_read(c->uc, UC_X86_REG_RIP, &ip);
 	uc_reg_read(c->uc, UC_X86_REG_RAX, &nr);
-	if (ip != c->m->own_syscall && (!c->m->host_calls || nr >> 16 != c->m->host_calls))
+	if (ip != c->m->own_syscall && (!c->m->host_calls || nr >> 16 != c->m->host_calls)) {
+		if (nr < 64 * sizeof(c->m->seen_calls) / sizeof(*c->m->seen_calls) && c->m->seen_calls[nr / 64] >> nr % 64 & 1)
+			show_call(c, ip);
 		return 0;
+	}
 	kpl_read_regs(c, &regs);
 	regs.ip = ip;
 	struct level l = kpl_enter_go(c, 1);

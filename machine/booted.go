@@ -35,12 +35,13 @@ type Booted interface {
 
 	// Call calls a function in the task that runs. The result is the registers at its end.
 	Call(addr x86.Addr, args []uint64) (x86.PtRegs, error)
-	// SystemCalls, Resume, Alone, Stopped and OnHostCall are the methods of Machine.
+	// SystemCalls, Resume, Alone, Stopped, OnHostCall and OnSystemCalls are the methods of Machine.
 	SystemCalls(n, nr uint64, args []uint64) (int64, error)
 	Resume(stop x86.Addr) (bool, error)
 	Alone(on bool)
 	Stopped() x86.PtRegs
 	OnHostCall(group uint16, fn func(regs *x86.PtRegs) (done bool))
+	OnSystemCalls(numbers []uint64, fn func(regs *x86.PtRegs))
 	// Current is the address of the running task's task_struct, TaskStruct the address for a task's
 	// number, TaskNumber the number, -1 if it has none.
 	Current() x86.Addr
@@ -182,6 +183,14 @@ func (m *Machine) Resume(stop x86.Addr) (bool, error) {
 func (m *Machine) OnHostCall(group uint16, fn func(regs *x86.PtRegs) (done bool)) {
 	if m.booted != nil {
 		m.booted.OnHostCall(group, fn)
+	}
+}
+
+// OnSystemCalls makes the machine call fn when a program of a booted kernel makes a system call of one of the numbers,
+// which are below 512: fn sees the registers, and the kernel gets the call unchanged. No numbers end that.
+func (m *Machine) OnSystemCalls(numbers []uint64, fn func(regs *x86.PtRegs)) {
+	if m.booted != nil {
+		m.booted.OnSystemCalls(numbers, fn)
 	}
 }
 

@@ -33,6 +33,9 @@ func (r *runner) job(j bound) error {
 	if err := r.lab.RunDueWorker(); err != nil {
 		return err
 	}
+	if j.Host != nil {
+		return r.host(j)
+	}
 	if j.Program != nil {
 		return r.exec(j)
 	}

@@ -81,6 +81,8 @@ func (p KernelProbe) String() string { return p.probe.String() }
 const (
 	CallBudget    = 100_000_000
 	ProgramBudget = 2_000_000_000
+	// HostBudget is of a HostProgram: tools load and verify BPF programs.
+	HostBudget = 20_000_000_000
 )
 
 // Job is a call, name(arg, ...), or a program of a booted kernel. Text is the call, or what the program is called in events.
@@ -88,6 +90,8 @@ type Job struct {
 	Text string
 	// Program is nil for a call. Its Stdout and Stderr are the run's.
 	Program *booted.Program
+	// Host, if not nil, is the program with files of the host, and is run in place of Program.
+	Host *HostProgram
 }
 
 // ParseJob reads a call, or a program with its arguments as a shell cuts them into words: it begins with an absolute path.
@@ -137,6 +141,9 @@ func (p *Kernel) divided() (Kernel, ownEvents) {
 		rest.Budget = CallBudget
 		if own.any() || slices.ContainsFunc(p.Jobs, func(j Job) bool { return j.Program != nil }) {
 			rest.Budget = ProgramBudget // what defines an event may wait for the kernel's other work
+		}
+		if slices.ContainsFunc(p.Jobs, func(j Job) bool { return j.Host != nil }) {
+			rest.Budget = HostBudget
 		}
 	}
 	return rest, own

@@ -23,6 +23,7 @@ type execDoor struct {
 	dir, stdin string
 	// after are the jobs after the program; those before it are the plan's.
 	after []run.Job
+	host  hostDoor
 	// exits is whether the exit codes of programs are printed, as run --exec has it.
 	exits bool
 }
@@ -43,12 +44,10 @@ func execCommand(t *term) *cli.Command {
 				Usage: "do this `JOB` before: a call, name(arg, ...), or a program, 'PROGRAM ARGS' (repeatable)"},
 			&cli.GenericFlag{Name: "after", Value: parsed(&p.after, run.ParseJob), Usage: "do this `JOB` after (repeatable)"},
 			&cli.BoolFlag{Name: "exits", Destination: &p.exits, Hidden: true},
-		}, p.probes(), uprobeFlags(&p.Points, &p.Stats), p.machine(), p.shown.flags(t), []cli.Flag{
-			profileFlag(), configFlag(), symbolsFlag(), moduleFlag(), engineFlag(),
+		}, p.host.flags(), p.probes(), uprobeFlags(&p.Points, &p.Stats), p.machine(), p.shown.flags(t), []cli.Flag{
+			profileFlag(), configFlag(), symbolsFlag(), engineFlag(),
 		}),
 		Action: func(ctx context.Context, c *cli.Command) error {
-			ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-			defer stop()
 			return p.do(ctx, t, c)
 		},
 	}
@@ -62,9 +61,20 @@ func (p *execDoor) do(ctx context.Context, t *term, c *cli.Command) error {
 	if err := p.check(c); err != nil {
 		return err
 	}
-	kernel, err := t.bootedKernel(ctx, c)
+	fetching, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	kernel, err := t.bootedKernel(fetching, c)
+	stop()
 	if err != nil {
 		return err
+	}
+	for _, j := range p.Jobs {
+		if j.Host != nil {
+			stop, err := give(j.Host, p.stdin)
+			if err != nil {
+				return err
+			}
+			defer stop()
+		}
 	}
 	err = p.kernelDoor.do(t, c, kernel, &run.TextOptions{Exits: p.exits, Log: p.log(t)})
 	if exit := (*run.ExitError)(nil); errors.As(err, &exit) && !p.exits {
@@ -83,14 +93,22 @@ func (p *execDoor) program(c *cli.Command) error {
 	if len(args) > 0 {
 		p.Jobs = append(p.Jobs, run.ProgramJob(args))
 	}
+	own := len(p.Jobs) - 1
 	p.Jobs = append(p.Jobs, p.after...)
-	input, err := programInput(p.stdin)
+	alone := len(args) > 0 && !p.exits // the program has the input for itself, as it comes
+	input, err := []byte(nil), error(nil)
+	if !alone {
+		input, err = programInput(p.stdin)
+	}
 	for _, j := range p.Jobs {
 		if j.Program != nil {
 			j.Program.Env, j.Program.Dir, j.Program.Stdin = append(j.Program.Env, p.env...), p.dir, input
 		}
 	}
-	return err
+	if err != nil || !alone {
+		return err
+	}
+	return p.host.job(&p.Jobs[own])
 }
 
 // log gets what the kernel and kprobelab say: standard output is the program's.

@@ -24,6 +24,7 @@ const (
 	exitImage    = 3
 	exitNoEngine = 4
 	exitEngine   = 5
+	exitFailed   = 6
 )
 
 // failure is an error with its exit code.
@@ -59,6 +60,8 @@ func exitCode(err error) int {
 		return exitNoEngine
 	case errors.Is(err, machine.ErrEngine):
 		return exitEngine
+	case errors.Is(err, run.ErrFailed):
+		return exitFailed
 	case errors.As(err, &f):
 		return f.code
 	case errors.As(err, &ofRun):

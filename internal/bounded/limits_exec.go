@@ -17,6 +17,12 @@ const (
 	// GuestDepth bounds how deep folders that are taken out of a booted guest lie in each other.
 	// Test: TestFilesThatAreNotTakenOut
 	GuestDepth = 64
+	// AskedNames bounds the paths that are remembered of those that the programs of a session named.
+	// Test: TestPathsThatProgramsName
+	AskedNames = 1 << 14
+	// WantedFiles bounds the files that a program looked for in vain and that are named.
+	// Test: TestWantedFiles
+	WantedFiles = 40
 	// GuestProbes bounds the kprobes that are read of a booted kernel's table.
 	// Test: TestTablesOfProbesWithoutEnd
 	GuestProbes = 1 << 16

@@ -45,17 +45,7 @@ static int input_ends;
 static char data[SUPERVISE_JOB_SIZE];
 static char *vector[SUPERVISE_MAX_ARGS + 2], **argv, **envp, *cwd;
 
-/* tell writes to a file of this process. */
-static void tell(const char *name, const char *text)
-{
-	int fd = SYS(open, name, O_WRONLY | O_CLOEXEC);
-
-	SYS(write, fd, text, strlen(text));
-	SYS(close, fd);
-}
-
-#define SCORE		"/proc/self/oom_score_adj"
-#define PREPARE()	tell(SCORE, "0")
+#define PREPARE()
 #include "spawn.h"
 
 static void close_end(int *fd)
@@ -296,7 +286,6 @@ void start(long *stack)
 	/* Output is handed over before the program that wrote it goes on, as init does it. */
 	SYS(sched_setscheduler, 0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first);
 	SYS(rt_sigprocmask, SIG_BLOCK, &blocked, 0, sizeof(blocked));
-	tell(SCORE, "-1000");
 	for (u64 n = 0; n < SUPERVISE_PROGRAMS; n++)
 		programs[n] = (struct program){ 0, -1, -1, -1 };
 	own((char *)&job, sizeof(job));

@@ -19,9 +19,13 @@ import (
 	"kprobelab/machine"
 )
 
-// sh is a program of a session: a line of shell, with its output.
+// sh is a program of a session: a line of shell, with its output if that is wanted.
 func sh(line string, out *bytes.Buffer) booted.Program {
-	return booted.Program{Args: []string{"/bin/busybox", "sh", "-c", line}, Env: []string{"PATH=/bin"}, Stdout: out, Stderr: out}
+	p := booted.Program{Args: []string{"/bin/busybox", "sh", "-c", line}, Env: []string{"PATH=/bin"}}
+	if out != nil {
+		p.Stdout, p.Stderr = out, out
+	}
+	return p
 }
 
 // whenReady calls do when a program has written that it is ready.
@@ -173,6 +177,22 @@ func TestWorkloads(t *testing.T) {
 	r, err = k.Run(context.Background(), &booted.Session{Program: sh("echo no", &out), Ready: regexp.MustCompile("ready"), Workloads: []*booted.Program{&one}})
 	require.NoError(t, err)
 	require.True(t, r.NeverReady)
+}
+
+// TestPathsThatProgramsName: what programs of a session name is known, by every system call, whether it is there or not.
+func TestPathsThatProgramsName(t *testing.T) {
+	each(t, func(t *testing.T, k *kernel) {
+		s := &booted.Session{Program: sh("cat /none/a; test -e /none/b; /none/c; cat relative; readlink /none/d; exit 3", nil)}
+		s.Dir = "/bin"
+		r, err := k.Run(context.Background(), s)
+		require.NoError(t, err)
+		require.Equal(t, 3, r.Code)
+		for _, want := range []string{"/none/a", "/none/b", "/none/c", "/none/d", "/bin/relative"} {
+			require.Contains(t, r.Asked, want)
+		}
+		require.True(t, k.Has("/bin/busybox"))
+		require.False(t, k.Has("/none/a"))
+	})
 }
 
 // TestReadyLinesWithoutEnd: a line without end is kept as far as the bound says.

@@ -1,0 +1,287 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"kprobelab/booted"
+	"kprobelab/errno"
+	"kprobelab/hostfiles"
+	"kprobelab/internal/printable"
+)
+
+// HostProgram is a program on a booted kernel as one of the user's own: files of the host get into the guest before it
+// begins, and files of the guest out after its end.
+type HostProgram struct {
+	// Session is the program; its Stdout and Stderr, and those of the workloads, are the run's.
+	booted.Session
+	// Context ends the program with SIGINT when it ends; nil: nothing does.
+	Context context.Context
+	// Files get into the guest.
+	Files []hostfiles.File
+	// Wanted, if not nil, says which of the paths that the programs asked for are files to take along.
+	Wanted func(asked []string, has func(guest string) bool) []string
+	// Outs come out of it.
+	Outs []Out
+	// Module is loaded before the program begins, and unloaded after its end; nil for none.
+	Module *Module
+	// Core names a file that gets the memory of a kernel that panicked; empty for none.
+	Core string
+}
+
+// Out is a file or a folder of the guest, and where it goes on the host.
+type Out struct{ Guest, Host string }
+
+// ParseOut reads GUEST:HOST.
+func ParseOut(text string) (Out, error) {
+	guest, host, ok := strings.Cut(text, ":")
+	if !ok || !strings.HasPrefix(guest, "/") || host == "" {
+		return Out{}, misused("%q: want GUEST:HOST, an absolute path of the guest and one of the host", text)
+	}
+	return Out{guest, host}, nil
+}
+
+// Module is a module of the kernel's own kind, with its parameters.
+type Module struct {
+	Name       string
+	Code       []byte
+	Parameters string
+}
+
+// ErrFailed: the guest kernel failed while a program ran: a panic, or an oops.
+var ErrFailed = errors.New("the guest kernel failed")
+
+// host runs a program of the host on the booted kernel.
+func (r *runner) host(j bound) error {
+	h := *j.Host
+	k, err := r.lab.Booted()
+	if err == nil {
+		err = k.Prepare()
+	}
+	if errors.Is(err, booted.ErrNoInit) {
+		return unusable(fmt.Errorf("%s: %w", r.lab.Image.Name(), err))
+	}
+	if err == nil {
+		err = k.Put(h.Files)
+	}
+	if err != nil {
+		return refused(OneLine(err))
+	}
+	if h.Context == nil {
+		h.Context = context.Background()
+	}
+	module, err := r.load(k, &h)
+	if err != nil {
+		return err
+	}
+	h.Stdout, h.Stderr = stream{r.to, 1}, stream{r.to, 2}
+	lines := make([]*logLines, len(h.Workloads))
+	for i, w := range h.Workloads {
+		lines[i] = &logLines{r: r, kind: "workload"}
+		p := *w
+		p.Stdout, p.Stderr = lines[i], lines[i]
+		h.Workloads[i] = &p
+	}
+	res, err := k.Run(h.Context, &h.Session)
+	for _, l := range lines {
+		l.end()
+	}
+	if err := r.hostEnded(j, &h, k, res, err); err != nil {
+		return err
+	}
+	if err := r.unload(&h, k, module); err != nil {
+		return err
+	}
+	return r.out(&h, k)
+}
+
+// hostEnded says how the program has ended, and what the kernel logged of its own faults.
+func (r *runner) hostEnded(j bound, h *HostProgram, k *booted.Kernel, res *booted.Result, err error) error {
+	name := h.Args[0]
+	var no errno.Errno
+	switch {
+	case res == nil:
+		return misused("%s: %w", j.Text, err)
+	case err != nil:
+		r.put(Failed{Task: -1, Call: j.Text})
+		if failed := r.failed(h, k, res, err); failed != nil {
+			return failed
+		}
+		if !errors.As(err, &no) && !errors.Is(err, booted.ErrSupervisor) {
+			err = fmt.Errorf("%s: %w", name, err)
+		}
+		return refused(OneLine(err))
+	}
+	r.put(Exited{j.Text, res.Code})
+	if h.Wanted != nil {
+		flags := ""
+		for _, file := range h.Wanted(res.Asked, k.Has) {
+			flags += " --file " + printable.Name(file)
+		}
+		if flags != "" {
+			r.log("exec", "files of the host that were looked for in vain:"+flags)
+		}
+	}
+	r.trouble(res.Trouble)
+	for i, w := range res.Workloads {
+		switch {
+		case res.NeverReady:
+			r.log("workload", fmt.Sprintf("%s ended before it was ready: no workload ran", name))
+		case res.Unstarted[i] != nil:
+			r.log("workload", res.Unstarted[i].Error())
+		case w.Code != 0:
+			r.log("workload", fmt.Sprintf("workload %d ended with exit code %d", i+1, w.Code))
+		}
+		if res.NeverReady {
+			break
+		}
+	}
+	if res.Killed {
+		r.log("exec", name+" did not end by SIGINT, and was killed")
+	}
+	if oops := booted.Oops(res.Trouble); oops != "" {
+		return refused(fmt.Errorf("%w: %s", ErrFailed, oops))
+	}
+	if res.Code != 0 && r.ended == nil {
+		r.ended = &ExitError{Program: name, Code: res.Code}
+	}
+	return nil
+}
+
+// failed says what a kernel logged that panicked, and keeps its memory; nil if it did not.
+func (r *runner) failed(h *HostProgram, k *booted.Kernel, res *booted.Result, err error) error {
+	var p *booted.PanicError
+	if !errors.As(err, &p) {
+		return nil
+	}
+	lines := res.Trouble
+	if len(lines) == 0 {
+		lines = p.Log
+	}
+	r.trouble(lines)
+	failure := fmt.Errorf("%w: %w", ErrFailed, err)
+	if h.Core != "" {
+		if err := writeCore(k, h.Core); err != nil {
+			return unusable(OneLine(errors.Join(failure, err)))
+		}
+		r.log("exec", "the kernel's memory is in "+h.Core)
+	}
+	return refused(failure)
+}
+
+func writeCore(k *booted.Kernel, file string) error {
+	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666)
+	if err != nil {
+		return err
+	}
+	return errors.Join(k.Core(f), f.Close())
+}
+
+// trouble gives lines of the kernel's log.
+func (r *runner) trouble(lines []string) {
+	for _, line := range lines {
+		r.log("dmesg", line)
+	}
+}
+
+// load loads the module.
+func (r *runner) load(k *booted.Kernel, h *HostProgram) (*booted.Module, error) {
+	if h.Module == nil {
+		return nil, nil
+	}
+	m, err := k.Load(h.Context, h.Module.Name, h.Module.Code, h.Module.Parameters)
+	var e *booted.ModuleError
+	if errors.As(err, &e) {
+		r.trouble(e.Log)
+	}
+	var p *booted.PanicError
+	switch {
+	case errors.As(err, &p):
+		r.trouble(p.Log)
+		return nil, refused(fmt.Errorf("%w: %w", ErrFailed, err))
+	case err != nil:
+		return nil, refused(OneLine(err))
+	}
+	for _, p := range m.Probes {
+		r.log("module", fmt.Sprintf("%s has a probe at %s", m.Name, p.Place))
+	}
+	return m, nil
+}
+
+// unload unloads the module, and says what it has left.
+func (r *runner) unload(h *HostProgram, k *booted.Kernel, m *booted.Module) error {
+	if m == nil {
+		return nil
+	}
+	j, err := m.Unload(h.Context)
+	r.trouble(j.Log)
+	for _, p := range m.Probes {
+		if p.Missed > 0 {
+			r.log("module", fmt.Sprintf("the probe of %s at %s missed %d hits", m.Name, p.Place, p.Missed))
+		}
+	}
+	for _, p := range j.Left {
+		r.log("module", fmt.Sprintf("%s is unloaded, and its probe at %s is still there: its next hit runs code that is gone", m.Name, p.Place))
+	}
+	for _, place := range j.Changed {
+		r.log("module", fmt.Sprintf("%s is unloaded, and the kernel's text at %s is not as before", m.Name, place))
+	}
+	var p *booted.PanicError
+	switch {
+	case errors.As(err, &p), booted.Oops(j.Trouble) != "":
+		return refused(OneLine(errors.Join(fmt.Errorf("%w after the module %s was unloaded", ErrFailed, m.Name), err)))
+	case err != nil:
+		return refused(OneLine(err))
+	case !j.Clean():
+		return refused(fmt.Errorf("the module %s has left something", m.Name))
+	}
+	r.log("module", m.Name+" is unloaded, and has left nothing")
+	return nil
+}
+
+// out takes files out of the guest.
+func (r *runner) out(h *HostProgram, k *booted.Kernel) error {
+	for _, o := range h.Outs {
+		files, err := k.Get(o.Guest)
+		if err == nil {
+			err = hostfiles.Write(o.Host, files)
+		}
+		if err != nil {
+			return unusable(fmt.Errorf("--out %s:%s: %w", o.Guest, o.Host, err))
+		}
+	}
+	return nil
+}
+
+// logLines gives what is written as lines of the log.
+type logLines struct {
+	r    *runner
+	kind string
+	rest []byte
+}
+
+// Write implements io.Writer.
+func (l *logLines) Write(b []byte) (int, error) {
+	l.rest = append(l.rest, b...)
+	for {
+		line, rest, ok := strings.Cut(string(l.rest), "\n")
+		if !ok && len(line) < longLine {
+			return len(b), nil
+		}
+		l.r.log(l.kind, line)
+		l.rest = []byte(rest)
+	}
+}
+
+// longLine is how long a line without end becomes before it is given.
+const longLine = 64 << 10
+
+func (l *logLines) end() {
+	if len(l.rest) > 0 {
+		l.r.log(l.kind, string(l.rest))
+		l.rest = nil
+	}
+}
