@@ -34,7 +34,7 @@ func (s *Set) script(file, name string, depth int) error {
 	case n == 0:
 		return fmt.Errorf("%s: %w: it is empty", name, ErrProgram)
 	case !bytes.HasPrefix(line, []byte("#!")):
-		return fmt.Errorf("%s: %w: it is neither an ELF program nor a script that begins with #!", name, ErrProgram)
+		return fmt.Errorf("%s: %w: it is neither an ELF program nor a script with #! in its first line", name, ErrProgram)
 	case !whole && n == scriptLine:
 		return fmt.Errorf("%s: %w: its first line has more than %d bytes", name, ErrProgram, scriptLine)
 	case depth == scriptDepth:

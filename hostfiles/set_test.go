@@ -108,7 +108,7 @@ func TestProgramsThatCannotBeRun(t *testing.T) {
 	})
 	require.NoError(t, os.Chmod(filepath.Join(dir, "plain"), 0o644))
 	for name, want := range map[string]string{
-		"folder": "it is a folder, no file", "pipe": "it is a pipe, no file", "empty": "it is empty", "text": "it is neither an ELF program nor a script that begins with #!",
+		"folder": "it is a folder, no file", "pipe": "it is a pipe, no file", "empty": "it is empty", "text": "it is neither an ELF program nor a script with #! in its first line",
 		"relative": `its first line names "bin/sh", no absolute path`, "none": "needs /none/of, which is not there", "long": "its first line has more than 256 bytes",
 		"a": "more than 5 scripts name each other", "loop": "too many levels of symbolic links", "env": "its first line: none-of-that-name: it cannot be run: executable file not found in $PATH",
 		"cut": "its ELF header is cut off", "headers_cut": "its program headers are cut off", "arm": "it is built for 64-bit ARM, the kernel is x86-64",
