@@ -3,6 +3,7 @@ package kimage
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	"kprobelab/decoder"
 	"kprobelab/x86"
@@ -51,7 +52,7 @@ var mitigationOptionList = []mitigationOption{
 	{optionIBPBEntry, "CONFIG_CPU_IBPB_ENTRY", nil, false},
 	{optionIBRSEntry, "CONFIG_CPU_IBRS_ENTRY", (*Image).restrictsAtEntry, false},
 	{optionSRSO, "CONFIG_CPU_SRSO", compiled("srso_return_thunk", "srso_alias_return_thunk", "srso_safe_ret", "srso_untrain_ret"), true},
-	{optionITS, "", compiled(itsReturnThunk), true},
+	{optionITS, "", compiled("__x86_indirect_its_thunk_array", "__x86_indirect_its_thunk_rax"), true},
 	{optionRetbleed, "", beginsWith("retbleed_cmd", "retbleed_mitigation"), false},
 	{optionMDS, "", beginsWith("mds_mitigation"), false},
 	{optionTAA, "", beginsWith("taa_mitigation"), false},
@@ -164,8 +165,8 @@ func (img *Image) choosesSpectreV2() (on bool, why string, ok bool) {
 func (e *evidence) mitigationOptions() {
 	for i := range mitigationOptionList {
 		o := &mitigationOptionList[i]
-		var witnesses []Witness
-		if o.look != nil {
+		witnesses := e.leftOut(o)
+		if o.look != nil && (witnesses == nil || !o.symbolic) { // a symbol may be there although its option is off
 			if on, why, ok := o.look(e.img); ok && (on || !o.symbolic || e.whole()) {
 				from := Coded
 				if o.symbolic {
@@ -183,6 +184,18 @@ func (e *evidence) mitigationOptions() {
 			e.img.facts = append(e.img.facts, f)
 		}
 	}
+}
+
+// leftOut looks for the message with which a kernel answers a command line that asks for a mitigation
+// that was not compiled in. Kernels that have the mitigation do not have the message.
+func (e *evidence) leftOut(o *mitigationOption) []Witness {
+	for _, name := range []string{o.name, o.older} {
+		option, ok := strings.CutPrefix(name, "CONFIG_")
+		if text := "kernel not compiled with " + option; ok && e.img.says(text+".\n") {
+			return []Witness{{yesOrNo(false), fmt.Sprintf("%q in .rodata", text), Coded}}
+		}
+	}
+	return nil
 }
 
 func yesOrNo(on bool) string {

@@ -108,6 +108,46 @@ func TestMitigationsAreDecidedAsAllElse(t *testing.T) {
 	}
 }
 
+// Rule: a thunk's symbol does not tell that the kernel uses the thunk. A kernel that can return by thunks
+// has srso_return_thunk with or without SRSO, and without ITS an its_return_thunk that does nothing.
+// The message about what was not compiled in decides, and the thunks of indirect branches for ITS.
+func TestThunksThatAreNotUsed(t *testing.T) {
+	const srso, its = "srso_return_thunk", itsReturnThunk
+	for name, c := range map[string]struct {
+		option  string
+		symbols []string
+		text    string
+		want    string
+	}{
+		"srso":                   {optionSRSO, []string{srso}, "", "y"},
+		"srso_is_in":             {optionSRSO, []string{srso}, "kernel not compiled with CPU_UNRET_ENTRY.\n", "y"},
+		"srso_of_5.10_left_out":  {optionSRSO, []string{srso}, "WARNING: kernel not compiled with CPU_SRSO.\n", "n"},
+		"srso_of_6.12_left_out":  {optionSRSO, []string{srso}, "WARNING: kernel not compiled with MITIGATION_SRSO.\n", "n"},
+		"srso_and_more":          {optionSRSO, []string{srso}, "kernel not compiled with MITIGATION_SRSO_ALIAS.\n", "y"},
+		"ibpb_at_entry_left_out": {optionIBPBEntry, nil, "kernel not compiled with CPU_IBPB_ENTRY.\n", "n"},
+		"ibpb_at_entry":          {optionIBPBEntry, nil, "", ""},
+		"unret_left_out":         {optionUnret, nil, "kernel not compiled with MITIGATION_UNRET_ENTRY.\n", "n"},
+		"its":                    {optionITS, []string{its, "__x86_indirect_its_thunk_array"}, "", "y"},
+		"its_left_out":           {optionITS, []string{its}, "", "n"},
+		"its_not_known":          {optionITS, nil, "", "n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			img := tableImage(t, make([]byte, 0x1000), testSection{name: ".rodata", data: []byte("\x00\x013" + c.text + "\x00")})
+			var symbols []Symbol
+			for i, s := range append(slices.Clone(everyKernels), c.symbols...) {
+				symbols = append(symbols, Symbol{Name: s, Addr: testText + x86.Addr(0x20*i), Type: 't'})
+			}
+			img.index.setImage(symbols, func(x86.Addr) x86.Addr { return testText + 0x1000 })
+			img.kind = KindKernel
+			(&evidence{img: img}).mitigationOptions()
+			require.Equal(t, c.want, img.fact(c.option))
+			if c.want != "" {
+				require.Empty(t, img.Fact(c.option).Against)
+			}
+		})
+	}
+}
+
 // Rule: a processor's claims count as far as the kernel knows them. If programs may choose the base
 // of GS, which the entry code's alternatives tell, or a release from 5.9 on, SMAP alone does not
 // help against swapgs; and a kernel that does not know that AMD's processors restrict branches by
