@@ -51,7 +51,7 @@ func (b *Keeper) Keep(ctx context.Context, k *kernels.Kernel) error {
 // newest there is.
 func (b *Keeper) Find(ctx context.Context, word string) (string, error) {
 	var k *kernels.Kernel
-	image, err := isImage(word)
+	image, err := IsImage(word)
 	switch {
 	case err == nil && !image:
 		return word, nil
@@ -87,8 +87,8 @@ func (b *Keeper) newest(ctx context.Context) (*kernels.Kernel, error) {
 	return b.Store.Fetch(ctx, "")
 }
 
-// isImage reports whether a file is an image to boot: a vmlinuz and a unified kernel image begin as a PE file does.
-func isImage(path string) (bool, error) {
+// IsImage reports whether a file is an image to boot, and no dump: a vmlinuz and a unified kernel image begin as a PE file does.
+func IsImage(path string) (bool, error) {
 	f, err := bounded.Open(path)
 	if err != nil {
 		return false, err

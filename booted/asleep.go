@@ -174,8 +174,13 @@ func (k *Kernel) forEver(w machine.Wait, tasks []kimage.Task) bool {
 		return false
 	}
 	now := waits{start: w.Start, program: k.waits.program}
+	var super kimage.Task
 	for _, t := range tasks {
-		if t.Kernel && t.Addr != w.Task || k.super != 0 && t.Addr == k.super {
+		if k.super != 0 && t.Addr == k.super {
+			super = t
+			continue
+		}
+		if t.Kernel && t.Addr != w.Task {
 			continue
 		}
 		now.switches += t.Switches
@@ -185,7 +190,7 @@ func (k *Kernel) forEver(w machine.Wait, tasks []kimage.Task) bool {
 	}
 	before := k.waits
 	k.waits = now
-	return now == before && k.onlyHousekeeping()
+	return now == before && k.onlyHousekeeping(super)
 }
 
 // hasTimer reports whether a task sleeps until a time at the latest: the timer is on its
@@ -204,17 +209,17 @@ func (k *Kernel) hasTimer(t kimage.Task) bool {
 	return false
 }
 
-// onlyHousekeeping reports whether the kernel's own high-resolution timers are the only
-// ones.
-func (k *Kernel) onlyHousekeeping() bool {
+// onlyHousekeeping reports whether no high-resolution timer is set but the kernel's own and the
+// supervisor's, which asks the host now and then: its timer is on its stack.
+func (k *Kernel) onlyHousekeeping(super kimage.Task) bool {
 	var bases []x86.Addr
 	for n := range k.machine.NumCPU() {
 		bases = append(bases, k.machine.GSBase(n))
 	}
 	set, err := k.image.TimersIn(k.machine.ReadMem, bases)
-	return err == nil && !slices.ContainsFunc(set, func(fn x86.Addr) bool {
-		s, ok := k.image.SymbolAt(fn)
-		return !ok || !slices.Contains(housekeeping, s.Name)
+	return err == nil && !slices.ContainsFunc(set, func(t kimage.Timer) bool {
+		s, ok := k.image.SymbolAt(t.Function)
+		return !(ok && slices.Contains(housekeeping, s.Name)) && (super.Addr == 0 || uint64(t.At)&^(x86.ThreadSize-1) != super.SP&^(x86.ThreadSize-1))
 	})
 }
 

@@ -7,10 +7,16 @@ import (
 	"kprobelab/x86"
 )
 
-// TimersIn returns the functions of the high-resolution timers that are set in this
-// kernel's present memory: the timers of nanosleep, alarms, timerfd and of code that
-// waits until a time. bases are the bases of the per-CPU variables of each CPU.
-func (img *Image) TimersIn(read func(at x86.Addr, b []byte) error, bases []x86.Addr) ([]x86.Addr, error) {
+// Timer is a high-resolution timer that is set.
+type Timer struct {
+	// At is the address of its struct hrtimer, Function that of the function that it calls.
+	At, Function x86.Addr
+}
+
+// TimersIn returns the high-resolution timers that are set in this kernel's present memory: the
+// timers of nanosleep, alarms, timerfd and of code that waits until a time. bases are the bases of
+// the per-CPU variables of each CPU.
+func (img *Image) TimersIn(read func(at x86.Addr, b []byte) error, bases []x86.Addr) ([]Timer, error) {
 	d := &dump{img: img, live: read}
 	variable, ok := img.symbolAddr("hrtimer_bases")
 	p, err := d.places("hrtimer_cpu_base.clock_base", "hrtimer_clock_base.active.rb_root.rb_root.rb_node", "hrtimer.node.node", "hrtimer.function",
@@ -23,7 +29,7 @@ func (img *Image) TimersIn(read func(at x86.Addr, b []byte) error, bases []x86.A
 	if !ok || clock.Size() == 0 {
 		return nil, errors.New("there are no hrtimer_bases")
 	}
-	var functions []x86.Addr
+	var timers []Timer
 	for _, base := range bases {
 		first := base + variable + x86.Addr(p["hrtimer_cpu_base.clock_base"])
 		for at := first; at < first+x86.Addr(clocks.Type.Size()); at += x86.Addr(clock.Size()) {
@@ -34,10 +40,11 @@ func (img *Image) TimersIn(read func(at x86.Addr, b []byte) error, bases []x86.A
 				if node == 0 {
 					continue
 				}
-				functions = append(functions, d.word(node.Add(int64(p["hrtimer.function"]-p["hrtimer.node.node"]))))
+				at := node.Add(-int64(p["hrtimer.node.node"]))
+				timers = append(timers, Timer{at, d.word(at.Add(int64(p["hrtimer.function"])))})
 				nodes = append(nodes, d.word(node.Add(int64(p["rb_node.rb_left"]))), d.word(node.Add(int64(p["rb_node.rb_right"]))))
 			}
 		}
 	}
-	return functions, nil
+	return timers, nil
 }
