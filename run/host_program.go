@@ -54,19 +54,33 @@ type Module struct {
 // ErrFailed: the guest kernel failed while a program ran: a panic, or an oops.
 var ErrFailed = errors.New("the guest kernel failed")
 
+// give puts the files that the programs of the host need into the guest. It comes before all probes: none hits there.
+func (r *runner) give(jobs []bound) error {
+	for _, j := range jobs {
+		if j.Host == nil {
+			continue
+		}
+		k, err := r.lab.Booted()
+		if err == nil {
+			err = k.Prepare()
+		}
+		if errors.Is(err, booted.ErrNoInit) {
+			return unusable(fmt.Errorf("%s: %w", r.lab.Image.Name(), err))
+		}
+		if err == nil {
+			err = k.Put(j.Host.Files)
+		}
+		if err != nil {
+			return refused(OneLine(err))
+		}
+	}
+	return nil
+}
+
 // host runs a program of the host on the booted kernel.
 func (r *runner) host(j bound) error {
 	h := *j.Host
 	k, err := r.lab.Booted()
-	if err == nil {
-		err = k.Prepare()
-	}
-	if errors.Is(err, booted.ErrNoInit) {
-		return unusable(fmt.Errorf("%s: %w", r.lab.Image.Name(), err))
-	}
-	if err == nil {
-		err = k.Put(h.Files)
-	}
 	if err != nil {
 		return refused(OneLine(err))
 	}

@@ -104,6 +104,9 @@ type runner struct {
 
 func (r *runner) run(p *Kernel, w work) error {
 	r.listen(p)
+	if err := r.give(w.jobs); err != nil {
+		return err
+	}
 	if p.Dmesg {
 		if err := r.logged(false); err != nil {
 			return err
