@@ -18,19 +18,19 @@ var ErrAsleep = errors.New("asleep")
 
 // AsleepError is a run of a booted kernel that has ended because a task sleeps.
 type AsleepError struct {
-	// Sleepers are the tasks: of a call its own, of a program those that wait for no
-	// other, the newest first.
+	// Sleepers holds the sleeping tasks, the newest first. After a call it is the task of
+	// the call. After a program it is the tasks that do not wait for another task.
 	Sleepers []Sleeper
-	// Err is what ended the run if it was not their sleep, such as the budget; nil: they
-	// sleep for ever.
+	// Err is the machine's error that ended the run, such as an exhausted budget. nil means
+	// that the tasks sleep for ever.
 	Err error
 }
 
 // Sleeper is a task that sleeps.
 type Sleeper struct {
 	Task kimage.Task
-	// Place is where it has called the scheduler, as symbol+offset; Callers are the
-	// functions that called it there, the nearest first.
+	// Place is the address at which the task called the scheduler, as symbol+offset.
+	// Callers names the functions on the stack above it, the nearest first.
 	Place   string
 	Callers []string
 }
@@ -64,7 +64,7 @@ func (s Sleeper) String() string {
 // Is makes it an ErrAsleep.
 func (e *AsleepError) Is(target error) bool { return target == ErrAsleep }
 
-// Unwrap is what ended the run.
+// Unwrap returns Err: nil if the tasks sleep for ever.
 func (e *AsleepError) Unwrap() error { return e.Err }
 
 // scheduling are the functions by which a task gives up its CPU: what has called them goes
@@ -91,7 +91,7 @@ const forTime = "process_timeout"
 // kernel/watchdog.c, kernel/sched/rt.c and deadline.c, whose tasks can run).
 var housekeeping = []string{"tick_sched_timer", "tick_nohz_handler", "sched_clock_poll", "watchdog_timer_fn", "sched_rt_period_timer", "dl_task_timer", "inactive_task_timer"}
 
-// waits is how far the watch of a run that waits has come.
+// waits is the state of watchSleep during a run.
 type waits struct {
 	start    uint64
 	switches uint64
@@ -101,9 +101,9 @@ type waits struct {
 	open bool
 }
 
-// watchSleep makes a run end when what it waits for does not come: no program's task has
-// run for a minute of virtual time, none will at a time that it has set, and that of the
-// run is among those that sleep.
+// watchSleep ends a run that would wait for ever: the task of the run sleeps, no task of
+// a program has run for a minute of virtual time, and no task of a program waits for a
+// timer.
 func (k *Kernel) watchSleep() {
 	k.machine.OnWait(func(w machine.Wait) error {
 		out := w.Err != nil && (errors.Is(w.Err, machine.ErrBudget) || errors.Is(w.Err, machine.ErrHalted))
@@ -128,8 +128,8 @@ func (k *Kernel) watchSleep() {
 	})
 }
 
-// asleep are the tasks that a run waits for, nil where one of them does not sleep, or it
-// is not known where.
+// asleep returns the tasks that a run waits for. It returns nil if one of them does not
+// sleep, or if the place of the run's own task cannot be found.
 func (k *Kernel) asleep(w machine.Wait, tasks []kimage.Task) *AsleepError {
 	own := slices.IndexFunc(tasks, func(t kimage.Task) bool { return t.Addr == w.Task })
 	if own < 0 || !sleeps(tasks[own]) {
@@ -223,7 +223,8 @@ func (k *Kernel) onlyHousekeeping(super kimage.Task) bool {
 	})
 }
 
-// sleeper is where a task sleeps.
+// sleeper returns the place at which a task sleeps; ok is false if the place
+// cannot be found.
 func (k *Kernel) sleeper(t kimage.Task) (s Sleeper, ok bool) {
 	const callers = 3 // that are said
 	s.Task = t
@@ -243,8 +244,9 @@ func (k *Kernel) sleeper(t kimage.Task) (s Sleeper, ok bool) {
 	return s, ok
 }
 
-// leaves is where a task that does not run has called the scheduler; its callers are
-// given to callers, if that is not nil, until it says false.
+// leaves returns the address at which a sleeping task called the scheduler. Then it passes
+// the return addresses above it to callers, until callers returns false. A nil callers is
+// not called.
 func (k *Kernel) leaves(t kimage.Task, callers func(addr uint64) bool) (x86.Addr, error) {
 	u, err := k.unwinder()
 	if err != nil {
@@ -271,7 +273,8 @@ func (k *Kernel) leaves(t kimage.Task, callers func(addr uint64) bool) (x86.Addr
 	return x86.Addr(at), nil
 }
 
-// returns is what tells the addresses on a task's stack that return probes replaced.
+// returns returns a function for a task's stack: for a return address that a return probe
+// replaced by the trampoline, it returns the original address.
 func (k *Kernel) returns(t kimage.Task) func(addr, at uint64) uint64 {
 	cursor := kprobes.Cursor{}
 	return func(addr, at uint64) uint64 {

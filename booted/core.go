@@ -39,10 +39,11 @@ func (k *Kernel) Core(w io.Writer) error {
 	return vmcore.Write(w, img)
 }
 
-// textMap is where a kernel without KASLR maps the memory that has its text (Documentation/arch/x86/x86_64/mm.rst).
+// textMap is the virtual address at which a kernel without KASLR maps physical address 0 for its text
+// (Documentation/arch/x86/x86_64/mm.rst).
 const textMap = 0xffffffff80000000
 
-// placed is where readers that walk no page tables find the text.
+// placed returns the physical place of the text, for readers that walk no page tables.
 func placed(memory []vmcore.Memory, text x86.Range) []vmcore.Placed {
 	p := vmcore.Placed{Virt: uint64(text.Start) &^ (vmcore.PageSize - 1)}
 	p.Phys = p.Virt - textMap

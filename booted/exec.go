@@ -20,7 +20,7 @@ type Program struct {
 	// Env is its environment, Dir its working directory: / if empty.
 	Env []string
 	Dir string
-	// Stdin is what it reads.
+	// Stdin holds the bytes that the program reads from standard input.
 	Stdin []byte
 	// Stdout and Stderr get its output as it comes; nil discards it.
 	Stdout, Stderr io.Writer
@@ -137,12 +137,12 @@ func (k *Kernel) listen(others func(*x86.PtRegs) (bool, error), output func(int,
 	return out, failed
 }
 
-// userMemory is what init's calls point to.
+// userMemory reads the user memory of init, where the pointers of its calls lead.
 type userMemory struct{ k *Kernel }
 
 func (u userMemory) ReadUser(at x86.Addr, b []byte) error { return u.k.machine.ReadUser(at, b) }
 
-// offDI is where di is in pt_regs.
+// offDI is the offset of di in pt_regs.
 const offDI = x86.Addr(unsafe.Offsetof(x86.PtRegs{}.DI))
 
 // comeBack lets init ask for work again: there calls and programs begin.

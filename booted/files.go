@@ -27,7 +27,7 @@ const (
 	format    = 0o170000
 )
 
-// pieceSize is how much of a file one write(2) gets.
+// pieceSize is the number of bytes that one write(2) gets.
 const pieceSize = 1 << 20
 
 // FileError is a file that the booted kernel did not take, or did not give. It unwraps to the errno, or to the host's error.
@@ -195,7 +195,7 @@ func (k *Kernel) setTime(f hostfiles.File) error {
 	return nil
 }
 
-// stat is what newfstatat(2) says of a file.
+// stat holds the fields of newfstatat(2) that Put and Get use.
 type stat struct {
 	dev, ino uint64
 	mode     uint32

@@ -46,7 +46,7 @@ func (k *Kernel) Get(guest string) ([]hostfiles.File, error) {
 	return g.files, err
 }
 
-// getting is what has been read so far.
+// getting holds the files that Get has read so far, and the sum of their bytes.
 type getting struct {
 	k     *Kernel
 	files []hostfiles.File

@@ -31,7 +31,7 @@ type Module struct {
 type ModuleProbe struct {
 	// Place is the probed instruction, as symbol+offset.
 	Place string
-	// Missed is how many hits the kernel counted as missed.
+	// Missed is the kernel's count of missed hits (nmissed).
 	Missed uint64
 
 	at x86.Addr
@@ -43,7 +43,7 @@ type ModuleError struct {
 	Name      string
 	Unloading bool
 	errno.Errno
-	// Log is what the kernel logged meanwhile.
+	// Log holds the lines that the kernel logged while it tried.
 	Log []string
 }
 
@@ -65,7 +65,8 @@ type Judgement struct {
 	Left []ModuleProbe
 	// Changed are places of the kernel's text that differ from before, as symbol+offset.
 	Changed []string
-	// Log is what the kernel logged from the loading on, Trouble the part of it from the first warning, bug or oops on.
+	// Log holds the lines that the kernel logged since the module was loaded. Trouble is the part of Log that begins
+	// with the first warning, bug or oops.
 	Log, Trouble []string
 }
 
@@ -81,7 +82,7 @@ func moduleName(file string) string {
 	return strings.ReplaceAll(name, "-", "_")
 }
 
-// moduleFolder is where modules get in the guest.
+// moduleFolder is the guest's folder that module files are written to.
 const moduleFolder = "/lib/modules/kprobelab/"
 
 // Load loads a module from the content of its .ko file, with its parameters. The error is a *ModuleError if the kernel

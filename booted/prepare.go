@@ -8,8 +8,8 @@ import (
 	"kprobelab/hostfiles"
 )
 
-// mounts are the file systems that tools look for, beside those that init mounts. A kernel that has none of a kind goes
-// without it.
+// mounts lists the file systems that tools look for and that init does not mount. If the kernel does not have a kind,
+// it is left out.
 var mounts = []struct{ kind, at, data string }{
 	{"bpf", "/sys/fs/bpf", ""},
 	{"cgroup2", "/sys/fs/cgroup", ""},

@@ -12,8 +12,8 @@ import (
 	"kprobelab/x86"
 )
 
-// records are what the kernel makes for BPF programs of its tracepoints' events, for those that
-// ask for them.
+// records holds the probe that captures the records of tracepoint events, and the events whose
+// records the kernel makes.
 type records struct {
 	probe *kprobes.Kprobe
 	of    map[x86.Addr]*recorded // by the event's trace_event_call

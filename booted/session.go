@@ -16,8 +16,8 @@ import (
 // standard streams as bytes, with signals, and with other programs beside it.
 type Session struct {
 	Program
-	// Input is what the program reads after Stdin, as it takes it. While it may bring more, virtual time does not
-	// pass faster than the host's. nil: the input ends with Stdin.
+	// Input delivers the bytes that the program reads after Stdin. Until it ends, virtual time does not pass faster
+	// than the host's. nil: the input ends with Stdin.
 	Input io.Reader
 	// Signals are sent to the program's process group as they come.
 	Signals <-chan syscall.Signal
@@ -26,8 +26,8 @@ type Session struct {
 	Workloads []*Program
 	// Ready says when the program is ready: when a line of its output matches. nil: when it and its children sleep.
 	Ready *regexp.Regexp
-	// For is how much virtual time the program gets before SIGINT, from its start, or from when it is ready if there
-	// is a Ready; 0: without end.
+	// For is the virtual time after which the program gets SIGINT. It begins when the program starts or, with a
+	// Ready, when the program is ready. 0: no SIGINT.
 	For time.Duration
 
 	// supervisor: the program is the supervisor's file, and Args are what follows its name.
@@ -54,7 +54,7 @@ type Result struct {
 	Killed bool
 	// Asked are the paths that the programs named in system calls, sorted, whether there was a file or not.
 	Asked []string
-	// Trouble is what the kernel logged of oopses, warnings and bugs in that time, and the lines that follow them.
+	// Trouble holds the kernel's log lines of the session, from the first warning, bug or oops on.
 	Trouble []string
 }
 
@@ -63,13 +63,13 @@ var ErrSupervisor = errors.New("a program of the guest has ended the supervisor 
 
 // Times of a session, in nanoseconds of virtual time.
 const (
-	// patience is how long a program gets to end after SIGINT before it is killed.
+	// patience is the time between SIGINT and SIGKILL, for a program that does not end by SIGINT.
 	patience = 10 * uint64(time.Second)
 	// moment passes between the end of the workloads and SIGINT: tools look into their buffers ten times a second.
 	moment = 300 * uint64(time.Millisecond)
-	// readyStep is how long all programs have to sleep to be ready.
+	// readyStep is the time that all programs have to sleep before they count as ready.
 	readyStep = 60 * uint64(time.Millisecond)
-	// pollStep is how often the supervisor asks while the host may have something for it.
+	// pollStep is the interval at which the supervisor asks for input and signals while the host may have some.
 	pollStep = 100 * uint64(time.Millisecond)
 )
 

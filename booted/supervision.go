@@ -20,7 +20,7 @@ import (
 //go:embed supervisor.elf
 var supervisorELF []byte
 
-// progress is how far a program of a session has come.
+// progress is the state of a program of a session.
 type progress int
 
 const (
@@ -47,7 +47,7 @@ type supervision struct {
 	ready readiness
 	// interruptAt and killAt are the times at which the program gets SIGINT and SIGKILL, 0 without one.
 	interruptAt, killAt uint64
-	// signals are those to be sent to the program.
+	// signals holds the signals that are to be sent to the program.
 	signals []syscall.Signal
 	// gone: ctx has ended, and that is known.
 	gone bool
@@ -318,7 +318,7 @@ func (v *supervision) wait(now uint64) uint64 {
 	return supervisor.Answer(supervisor.Wait, 0, uint32(ms))
 }
 
-// inputs is what the first program reads.
+// inputs is the standard input of the session's own program: Stdin, then the pieces of Input.
 type inputs struct {
 	pieces chan []byte
 	stop   chan struct{}
@@ -327,7 +327,8 @@ type inputs struct {
 	ended, told bool
 }
 
-// firstInput is how long the first piece of input may take to come: a file's, or that of a shell's pipe, is there at once.
+// firstInput is the host's time that start waits for the first piece of input. Input from a file or a shell's pipe comes
+// at once.
 const firstInput = 50 * time.Millisecond
 
 // start begins to read the input.

@@ -110,7 +110,8 @@ func (k *Kernel) MapUser(size int) error {
 	return err
 }
 
-// userBytes is what a buffer has before the call.
+// userBytes returns the content of a buffer before the call: the bytes of a []byte, or a string and a zero byte. It
+// returns false for an argument that is no buffer.
 func userBytes(a any) ([]byte, bool) {
 	switch a := a.(type) {
 	case string:
@@ -121,7 +122,7 @@ func userBytes(a any) ([]byte, bool) {
 	return nil, false
 }
 
-// userSize is how much memory an argument takes: buffers begin at multiples of 16.
+// userSize returns the number of bytes that an argument takes in user memory, 0 for a number. Buffers begin at multiples of 16.
 func userSize(a any) int {
 	b, is := userBytes(a)
 	if !is {

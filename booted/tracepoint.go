@@ -34,7 +34,7 @@ var tracepointCode = []byte{
 
 const stubAt = 83
 
-// frameSize is what it takes of the stack, with the address that it returns to.
+// frameSize is the number of bytes that the callback takes of the stack: its registers and its return address.
 const frameSize = 0xa8 + 8
 
 // Tracepoint has the booted kernel enable a tracepoint, by its own tracepoint_probe_register:

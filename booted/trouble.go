@@ -11,7 +11,7 @@ import (
 
 // PanicError is the end of a kernel that panicked. It wraps machine.ErrPanicked.
 type PanicError struct {
-	// Log is what the kernel logged from the run's begin on.
+	// Log holds the lines that the kernel logged since the run began.
 	Log []string
 	Err error
 }
