@@ -16,7 +16,7 @@ import (
 // argument is an argument at one place.
 type argument struct {
 	name, value, typ string
-	// empty is for a variable that is not there.
+	// empty marks a variable that has no value at this place.
 	empty bool
 	why   error
 }
@@ -40,7 +40,7 @@ const Absent, PerfAbsent = `\0xdeade12d`, `\deade12d`
 // only numbers, and writes what happens to be in its memory.
 const Unread = "?"
 
-// ErrNothingThere is perf's refusal of $vars and $params where no place has any.
+// ErrNothingThere is perf's refusal of $vars and $params if no place of the probe has a variable.
 var ErrNothingThere = errors.New("perf refuses $vars and $params where there are none")
 
 // ErrNotByItsName is perf's refusal of a symbol that the source has under another name, where arguments are
@@ -133,7 +133,7 @@ func fill(all [][]argument, absent string) error {
 	return nil
 }
 
-// arguments are those of a probe at one place.
+// arguments returns the arguments of p at the place at.
 func (w *Writer) arguments(p *Probe, at *source.Place) ([]argument, error) {
 	list, err := w.expand(p.Args, at)
 	if err != nil {
@@ -155,8 +155,9 @@ func (w *Writer) arguments(p *Probe, at *source.Place) ([]argument, error) {
 	return out, nil
 }
 
-// expand puts variables in the place of $params and $vars: those that can be read. Of several with one name
-// it is the one that the name means: a kernel refuses two arguments of one name, and perf writes them.
+// expand replaces $params and $vars by the variables of the place that the kernel's events can read. If several
+// variables have one name, it writes only the variable that the name means, because a kernel refuses two arguments
+// of one name. With AsPerf it writes all of them, as perf does.
 func (w *Writer) expand(args []Arg, at *source.Place) ([]Arg, error) {
 	var out []Arg
 	names := map[string]bool{}
@@ -225,8 +226,8 @@ func (w *Writer) value(v *source.Variable) (source.Value, error) {
 	return x, err
 }
 
-// asSigned is what perf makes of an unsigned constant: compilers write it in the least bytes that have
-// room for it, and perf takes the highest bit of those for a sign.
+// asSigned returns the number that perf reads for the unsigned constant v. A compiler writes v in the fewest bytes
+// that hold it, and perf takes the highest bit of these bytes for a sign.
 func asSigned(v int64) int64 {
 	switch {
 	case v < 0 || v > math.MaxUint32:
@@ -286,7 +287,7 @@ func (w *Writer) argument(a Arg, at *source.Place) (argument, error) {
 	return out, nil
 }
 
-// part is the part of a variable that is asked for.
+// part returns the part of a variable that an argument names.
 func (w *Writer) part(x source.Value, a Arg) (_ source.Value, err error) {
 	for _, f := range a.Fields {
 		if of := x.Type.Real().Target().Real(); f.Element && w.AsPerf && of.Incomplete {
@@ -376,8 +377,8 @@ func (w *Writer) fetch(x source.Value) string {
 	return s
 }
 
-// symbol is what the symbol table calls a static variable: one of a function has a
-// number after its name.
+// symbol returns the name of the variable x in the symbol table. A static variable of a function
+// has a number after its name there.
 func (w *Writer) symbol(x source.Value) string {
 	if x.Addr == 0 || w.AsPerf {
 		return x.Symbol

@@ -9,15 +9,16 @@ import (
 	"kprobelab/internal/tracing/definition"
 )
 
-// Features are what a kernel's kprobe_events understands; perf probe reads them in the
-// tracing README of the kernel it runs on, and knows none where it cannot.
+// Features lists the optional parts of the kprobe_events language that a kernel accepts. perf probe
+// finds them in the tracing README of the running kernel; if it cannot read the README, it uses none.
 type Features struct {
-	// Hex is for types x8 to x64 (4.9), Immediate for \VALUE (5.5), Several for several
-	// places under one event's name (5.4), User for reads of user memory (5.3).
+	// Hex: the kernel has the types x8 to x64 (4.9). Immediate: it has \VALUE (5.5). Several: one
+	// event may have several places (5.4). User: arguments may read user memory (5.3).
 	Hex, Immediate, Several, User bool
 }
 
-// readme has what perf looks for in the lines of a README, in this order within a line.
+// readme lists the texts that perf looks for in a README. A feature is there if one line has all
+// parts in their order.
 var readme = []struct {
 	parts []string
 	set   func(*Features)
@@ -28,7 +29,7 @@ var readme = []struct {
 	{[]string{"u]<offset>"}, func(f *Features) { f.User = true }},
 }
 
-// ReadFeatures reads them in the text of a kernel's tracing README.
+// ReadFeatures finds the features in the text of a kernel's tracing README.
 func ReadFeatures(text string) Features {
 	var f Features
 	for _, line := range strings.Split(text, "\n") {
@@ -52,7 +53,7 @@ func inOrder(line string, parts []string) bool {
 	return true
 }
 
-// Definition is one line for kprobe_events or, of a program, for uprobe_events.
+// Definition is one line for kprobe_events, or for uprobe_events if File is set.
 type Definition struct {
 	Group, Event string
 	Return       bool
@@ -60,9 +61,10 @@ type Definition struct {
 	Module, Symbol string
 	Offset         uint64
 	Args           []string
-	// Place is where it is, nil for a return probe, which the symbol table places.
+	// Place is the probed place in the debugging information; nil if the symbol table placed the
+	// probe, as it does for return probes.
 	Place *source.Place
-	// File is a program's, and FileOffset where in it the probe is; "" for kernels.
+	// File is the probed program's file, "" for a kernel. FileOffset is the probe's offset in it, in bytes.
 	File       string
 	FileOffset uint64
 	addr       uint64
@@ -96,7 +98,7 @@ type Writer struct {
 	names  map[string]bool
 }
 
-// group is that of events that name none.
+// group is the group of a kernel's events that name no group.
 const group = "probe"
 
 // Define writes the definitions of a probe, one for each of its places.
@@ -141,7 +143,8 @@ func (p *Probe) needsSource() bool {
 	return false
 }
 
-// alternative is the source's function of a symbol.
+// alternative finds the function of the source that a symbol names, if the source has another name
+// for it; false means that there is none.
 func (w *Writer) alternative(where source.Where) (source.Where, bool) {
 	if where.File != "" || where.Function == "" {
 		return where, false
@@ -196,7 +199,7 @@ func (w *Writer) bySymbol(p *Probe) ([]Definition, error) {
 	return list, w.nameAll(p, list)
 }
 
-// raw is an argument that is passed on as it is.
+// raw returns the argument as text, NAME=VAR:TYPE, without looking the variable up.
 func (a Arg) raw() string {
 	s := a.Var
 	if a.Name != "" {
@@ -256,7 +259,7 @@ func (w *Writer) nameAll(p *Probe, list []Definition) error {
 	return nil
 }
 
-// placeAll says where in its file the probes of a program are.
+// placeAll fills in the file offsets of a program's probes.
 func (w *Writer) placeAll(list []Definition) error {
 	file := w.File.Program()
 	if file == "" {
@@ -276,8 +279,8 @@ func (w *Writer) placeAll(list []Definition) error {
 	return nil
 }
 
-// programGroup is the group of a program's events that name none: "probe_" and its name up to what
-// no name of an event has (convert_exec_to_group).
+// programGroup returns the group of a program's events that name no group: "probe_" and the file's
+// name up to the first byte that an event's name cannot have (convert_exec_to_group).
 func programGroup(file string) string {
 	name := path.Base(file)
 	for i, c := range []byte(name) {

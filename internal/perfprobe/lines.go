@@ -8,7 +8,7 @@ import (
 	"kprobelab/internal/tracing/definition"
 )
 
-// Range are lines of a function or a file.
+// Range is a range of lines of a function or a file.
 type Range struct {
 	Where source.Where
 	// From and To are counted from the function's own line where there is one; To is -1

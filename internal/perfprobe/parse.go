@@ -11,7 +11,7 @@ import (
 
 // Probe is a probe as perf probe's command line has it (perf-probe(1), PROBE SYNTAX).
 type Probe struct {
-	// Group and Event are empty where none are given.
+	// Group and Event are "" if the probe names none.
 	Group, Event string
 	Where        source.Where
 	// Address is an absolute address, Absolute whether one was given.
@@ -23,12 +23,12 @@ type Probe struct {
 
 // Arg is an argument.
 type Arg struct {
-	// Name is empty where none is given.
+	// Name is "" if the argument has no NAME=.
 	Name string
 	// Var is a variable's name, or text that is passed on: a register, $retval, @symbol.
 	Var    string
 	Fields []Field
-	// Type is the type asked for, User is for "@user".
+	// Type is the type after the colon, "" for none. User: "@user" follows.
 	Type string
 	User bool
 }
@@ -42,7 +42,7 @@ type Field struct {
 	Index   int64
 }
 
-// SyntaxError is text that is no probe.
+// SyntaxError reports a text that is no probe.
 type SyntaxError struct{ What string }
 
 func (e *SyntaxError) Error() string { return e.What }
@@ -282,7 +282,7 @@ func parseMember(whole, s string) (name, rest string, err error) {
 	return s[:end], s[end:], nil
 }
 
-// isName is whether text begins as a name in C does (is_c_varname).
+// isName reports whether text begins as a name in C does (is_c_varname).
 func isName(s string) bool {
 	return s != "" && (s[0] == '_' || s[0] >= 'a' && s[0] <= 'z' || s[0] >= 'A' && s[0] <= 'Z')
 }
