@@ -10,20 +10,20 @@ import (
 
 // Arg is one argument of an event.
 type Arg struct {
-	// Name is the field's, Text the expression as it was written, its type
-	// included; both are read back.
+	// Name is the name of the record's field, Text the expression with its type
+	// as it was written. kprobe_events reads both back.
 	Name, Text string
 	Type       *Type
-	// Count is the number of elements of an array, 0 for what is none.
+	// Count is the number of elements of an array; 0 means that it is no array.
 	Count int
-	// Offset is where the value lies, in bytes after the record's fixed head.
+	// Offset is the value's offset in bytes from the end of the record's fixed head.
 	Offset int
 	// Code fetches the value.
 	Code []Op
 }
 
-// Size is how many bytes the record holds, without those that a string's
-// __data_loc points at.
+// Size is the argument's size in the record, in bytes. Of a string it counts the
+// __data_loc, not the text.
 func (a *Arg) Size() int { return a.Type.Size * max(a.Count, 1) }
 
 // Decl is the type in the format file.
@@ -78,7 +78,7 @@ func (p *parser) field(d *Definition, word string) error {
 	return nil
 }
 
-// defaultName is argN, or with BTF the expression where that is a name.
+// defaultName returns argN; with BTF it returns the expression if that is a name.
 func (p *parser) defaultName(word string, i int) string {
 	if name, _, _ := strings.Cut(word, ":"); p.c.BTFArgs && isName(name, false) {
 		return name
@@ -86,8 +86,8 @@ func (p *parser) defaultName(word string, i int) string {
 	return "arg" + strconv.Itoa(i+1)
 }
 
-// body reads a fetch expression with its type; offs is its place in the word,
-// size what the record holds so far (traceprobe_parse_probe_arg_body).
+// body reads a fetch expression with its type (traceprobe_parse_probe_arg_body).
+// offs is its place in the word; size is the record's size so far, in bytes.
 func (p *parser) body(text string, offs, size int) (*Arg, error) {
 	switch {
 	case len(text) > p.c.MaxArgText && p.c.LongArgE2BIG:
@@ -138,8 +138,8 @@ func (p *parser) fromBTF(a *Arg, typ string, offs int) error {
 	return nil
 }
 
-// typePlace is where the caret for a wrong type stands: the type, or the
-// expression where there is none.
+// typePlace returns the place of the caret for a wrong type: the type's place, or
+// the expression's if typ is "".
 func typePlace(expr, typ string, offs int) int {
 	if typ == "" {
 		return offs
@@ -147,7 +147,7 @@ func typePlace(expr, typ string, offs int) int {
 	return offs + len(expr) + 1
 }
 
-// fits bounds the record.
+// fits refuses an argument that makes the record larger than MaxRecord bytes.
 func (p *parser) fits(a *Arg, size, offs int) error {
 	if p.c.MaxRecord > 0 && size+a.Size() > p.c.MaxRecord {
 		return &fault{EventTooBig, errno.E2BIG, offs}

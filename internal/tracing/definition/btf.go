@@ -100,7 +100,8 @@ func (x *context) replace(args []string, star int) ([]string, error) {
 	return out, nil
 }
 
-// named is parameter number n by its name, for argument number i.
+// named returns the word that stands for parameter number n: its name, then typ.
+// A refusal names argument number i.
 func (x *context) named(i, n int, typ string) (string, error) {
 	switch {
 	case n >= len(x.proto.Params):

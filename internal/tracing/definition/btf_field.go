@@ -7,15 +7,15 @@ import (
 	"kprobelab/errno"
 )
 
-// typed is what BTF knows of the value that was fetched last: its type, and of
-// a bitfield its place in the fetched bytes.
+// typed is the BTF type of the value that was fetched last. For a bitfield, bits is
+// its width and off its first bit in the fetched bytes.
 type typed struct {
 	c         CType
 	off, bits int
 }
 
-// parameter fetches a parameter by its name, or the return value, or what
-// their fields lead to: name->field.field->field (parse_btf_arg).
+// parameter fetches a parameter by its name, or the return value. Fields may
+// follow: name->field.field->field (parse_btf_arg).
 func (p *parser) parameter(text string, offs int) error {
 	name, field, step, err := splitField(text, offs)
 	if err != nil {
@@ -41,8 +41,8 @@ func (p *parser) parameter(text string, offs int) error {
 	return nil
 }
 
-// loadTyped loads what the name stands for. The type is nil where it is not
-// known; only $retval without fields may have none.
+// loadTyped loads the parameter or the return value that the name stands for. The
+// type is nil if BTF does not have it; only $retval without fields may have none.
 func (p *parser) loadTyped(name string, fields bool, offs, after int) (CType, error) {
 	if name == "$retval" {
 		*p.code.op() = Op{Code: OpRetval}
@@ -69,7 +69,7 @@ func (p *parser) loadTyped(name string, fields bool, offs, after int) (CType, er
 	return nil, &fault{NoBTFArg, errno.ENOENT, offs}
 }
 
-// step is how a field follows a name.
+// step is the mark between a name and its field: none, a dot or an arrow.
 type step int
 
 const (
@@ -128,8 +128,8 @@ func (p *parser) members(text string, c CType, back, offs int) error {
 	}
 }
 
-// dotted finds the member that name.name.name leads to, with its offset from
-// the structure's start; r is what follows after an arrow, and after its place.
+// dotted follows name.name.name and returns the last member, with its offset from
+// the structure's start. r is the text that follows the member, after is its place.
 func dotted(c CType, text string, offs int) (m Member, r rest, after int, err error) {
 	place := 0
 	for {
@@ -146,14 +146,14 @@ func dotted(c CType, text string, offs int) (m Member, r rest, after int, err er
 	}
 }
 
-// rest is the fields that follow a member.
+// rest is the text of the fields after a member, and the mark before them.
 type rest struct {
 	field string
 	step  step
 }
 
-// nextMember finds the member that a text begins with; after is the place of
-// what follows it.
+// nextMember finds the member that a text begins with; after is the place of the
+// text after it.
 func nextMember(c CType, text string, offs int) (m Member, r rest, after int, err error) {
 	name, field, how, err := splitField(text, offs)
 	if err != nil {
@@ -173,8 +173,8 @@ func nextMember(c CType, text string, offs int) (m Member, r rest, after int, er
 	return m, rest{field, how}, after, nil
 }
 
-// infer is the argument type of what was fetched: integers by size and sign, a bit field
-// as the integer that holds it, pointers x64. Nil leaves the default.
+// infer returns the argument type for the fetched value: an integer's by size and sign, x64
+// for a pointer. A bit field has the type of its integer. Nil leaves the default.
 func (p *parser) infer() *Type {
 	name := ""
 	if _, pointer := p.last.c.Target(); pointer {
@@ -207,7 +207,7 @@ func (p *parser) asText(offs int) error {
 	return nil
 }
 
-// typedBitfield takes a bitfield out of the bytes that were stored, size of them.
+// typedBitfield takes a bitfield out of the stored integer of size bytes.
 func (p *parser) typedBitfield(offs, size int) error {
 	if p.last == nil || p.last.bits == 0 {
 		return nil
@@ -247,8 +247,8 @@ func (x *context) expandNames(k Kernel, args []string) []string {
 	return out
 }
 
-// offsetOf is where members of members lie in a structure, in bytes; 0 where
-// BTF does not say.
+// offsetOf returns the offset in bytes of a member in the structure name. members is
+// the path to it, one name a level. The result is 0 if BTF has no such member.
 func offsetOf(k Kernel, name string, members ...string) int {
 	c, ok := k.Struct(name)
 	off := 0

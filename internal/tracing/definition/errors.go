@@ -13,7 +13,7 @@ type ID int
 
 // The messages.
 const (
-	// NotLogged is a refusal of which error_log says nothing.
+	// NotLogged is a refusal that error_log does not record.
 	NotLogged ID = iota
 	// NotAProbe is a line that kprobes leave to other kinds of events.
 	NotAProbe
@@ -198,16 +198,18 @@ func (id ID) Text(c *profile.Tracing) string {
 // Error is a refused definition.
 type Error struct {
 	ID ID
-	// Errno is what the write returns.
+	// Errno is the errno of the write that defined the event.
 	Errno errno.Errno
 	// Line is the definition, for error_log.
 	Line Line
-	// Column is where the caret stands, counted from 0 in the words joined by
-	// single spaces; one more than their length is possible.
+	// Column is the caret's column, counted from 0 in the words joined by
+	// single spaces; it may be one more than their length.
 	Column int
-	// Earlier is what error_log says before it, nil for nothing.
+	// Earlier is the error that the same write put into error_log before this
+	// one; nil means none.
 	Earlier *Error
-	// Cause is why the probe could not be planted, where that is the reason.
+	// Cause is the error of planting the probe; nil if the definition itself is
+	// refused.
 	Cause error
 }
 
@@ -243,8 +245,8 @@ func (l Line) Refuse(word, offset int, id ID, no errno.Errno) *Error {
 	return e
 }
 
-// fault is a refusal inside one word: the parser of a word does not know the
-// others.
+// fault is a refusal inside one word: the parser of a word does not see the
+// other words.
 type fault struct {
 	id     ID
 	errno  errno.Errno

@@ -7,20 +7,21 @@ import (
 	"kprobelab/x86"
 )
 
-// parser is what the parts of one definition share (struct
+// parser reads the arguments of one definition (struct
 // traceprobe_parse_context).
 type parser struct {
 	*context
 	// code is the program of the argument that is being read.
 	code *program
-	// last is what BTF knows of what was fetched last, nil for nothing.
+	// last is the BTF type of the value that was fetched last; nil if BTF does
+	// not have it.
 	last *typed
 	// reached is the place in the word where 6.12 puts carets while it reads
 	// the expression: after its outermost +off(, and after each field's name
 	// but the last (ctx->offset). Other releases put them at the expression's
 	// start.
 	reached int
-	// depth is how many expressions are open around the one that is being read.
+	// depth is the number of expressions around the one that is being read.
 	depth int
 }
 
@@ -66,7 +67,7 @@ func (p *parser) fetch(text string, offs int) error {
 	return err
 }
 
-// first is the first byte, 0 for none.
+// first returns the first byte of a text, 0 for "".
 func first(s string) byte {
 	if s == "" {
 		return 0
@@ -158,7 +159,7 @@ func (p *parser) loadArgument(n int) {
 	*p.code.op() = Op{Code: code, Param: n}
 }
 
-// memory reads what follows an @: an address or a symbol, whose memory is
+// memory reads the text after an @: an address or a symbol. The memory there is
 // fetched.
 func (p *parser) memory(text string, offs int) error {
 	var again int64
@@ -238,7 +239,7 @@ func (p *parser) deref(text string, offs int) error {
 	return nil
 }
 
-// immediate reads what follows a backslash: a number, or a text in quotes.
+// immediate reads the text after a backslash: a number, or a text in quotes.
 func (p *parser) immediate(text string, offs int) error {
 	if !p.c.ArgFetch {
 		return nil // no fetch method

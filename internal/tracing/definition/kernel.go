@@ -1,21 +1,22 @@
 package definition
 
-// Kernel is what a definition is checked against.
+// Kernel answers which symbols and types the kernel has. Definitions are checked
+// against it.
 type Kernel interface {
 	// Entry is nil where the place is a function's entry. ENOENT: nothing is
 	// known there (or not yet, where the module is not loaded); EINVAL: it is
 	// somewhere else in a function.
 	Entry(symbol string, offset int64) error
-	// Count is how many symbols have the name, in the kernel and in all
-	// modules; "module:name" asks in one. Loaded is false where that module is
-	// not there.
+	// Count counts the symbols with this name in the kernel and in all modules;
+	// "module:name" counts in one module. loaded is false if that module is not
+	// loaded.
 	Count(symbol string) (n int, loaded bool)
-	// Proto is the prototype of a function, where BTF has it. symbol may be
-	// "module:name".
+	// Proto returns a function's prototype, false if BTF does not have it. symbol
+	// may be "module:name".
 	Proto(symbol string) (Proto, bool)
-	// Struct is a structure by its name, where BTF has it.
+	// Struct returns a structure by its name, false if BTF does not have it.
 	Struct(name string) (CType, bool)
-	// TypeByID is a type by its number in BTF.
+	// TypeByID returns the type with this number in BTF, false if there is none.
 	TypeByID(id int) (CType, bool)
 }
 
@@ -34,11 +35,13 @@ type Param struct {
 
 // CType is a C type without qualifiers and typedefs.
 type CType interface {
-	// Target is what a pointer points to, Elem the type of an array's
-	// elements; false where the type is neither.
+	// Target returns the type that a pointer points to; false if this type is no
+	// pointer. Elem returns the type of an array's elements; false if this type
+	// is no array.
 	Target() (CType, bool)
 	Elem() (CType, bool)
-	// Int is the size in bytes of an integer or an enumeration, and its sign.
+	// Int returns the size in bytes of an integer or an enumeration, and its
+	// sign; ok is false for other types.
 	Int() (size int, signed, ok bool)
 	// Char reports a character type.
 	Char() bool
@@ -47,8 +50,8 @@ type CType interface {
 	Member(name string) (Member, bool)
 }
 
-// Member is a member: its offset, and the width of a bitfield (0 for what is
-// none), in bits.
+// Member is a member of a structure or union. Offset and Bits are in bits; Bits is
+// the width of a bitfield, 0 for other members.
 type Member struct {
 	Type         CType
 	Offset, Bits int

@@ -6,18 +6,18 @@ import (
 	"kprobelab/internal/tracing/word"
 )
 
-// Line is a line of a file of definitions, split into its words once. All that reads it asks it.
+// Line is a line of kprobe_events, uprobe_events or dynamic_events, split into words once.
 type Line struct {
 	// Text is the line as it was written.
 	Text string
-	// Words are what the kernel splits it into (argv_split).
+	// Words are the line's words, as the kernel splits it (argv_split).
 	Words []string
 }
 
 // ReadLine splits a line.
 func ReadLine(text string) Line { return Line{text, word.Split(text)} }
 
-// LineOf is a line that was made of words.
+// LineOf makes a line of words.
 func LineOf(words ...string) Line { return Line{strings.Join(words, " "), words} }
 
 // Command is the line as error_log prints it.
@@ -43,7 +43,7 @@ func (l Line) Defines() bool {
 	return number || named
 }
 
-// begins reports the letter of a kprobe's or a uprobe's definition.
+// begins reports whether the line begins with the letter of a kprobe's or a uprobe's definition.
 func (l Line) begins() bool {
 	return !l.Empty() && (l.Words[0][0] == 'p' || l.Words[0][0] == 'r')
 }
@@ -69,8 +69,8 @@ var others = map[byte]struct {
 	's': {"synthetic events", false}, // trace_events_synth.c, 5.0
 }
 
-// Other says what kind of event a line of dynamic_events defines that is neither a kprobe's nor a
-// uprobe's, such as "fprobe events"; "" for none.
+// Other names the kind of event that a line of dynamic_events defines, such as "fprobe events". It
+// returns "" for kprobes, uprobes and lines that define nothing.
 func (l Line) Other() string {
 	if len(l.Words) < 2 {
 		return ""

@@ -9,7 +9,8 @@ import (
 // What 7.3 can put around a fetch expression: casts of a pointer to a structure,
 // and the calls for per-CPU variables. Each, as each dereference, is a level.
 
-// maxNested is how many levels there may be (TRACEPROBE_MAX_NESTED_LEVEL).
+// maxNested is the number of levels that an expression may have
+// (TRACEPROBE_MAX_NESTED_LEVEL).
 const maxNested = 8
 
 const (
@@ -42,8 +43,8 @@ func (p *parser) nested(text string, offs int) error {
 	return p.thisCPU(text, offs)
 }
 
-// current reads $current, the address of the task's task_struct, and what its
-// fields lead to.
+// current reads $current, the address of the task's task_struct, and the fields
+// after it.
 func (p *parser) current(text string, offs int) error {
 	name, field, step, err := splitField(text, offs)
 	switch {
@@ -66,8 +67,8 @@ func (p *parser) current(text string, offs int) error {
 }
 
 // thisCPU reads this_cpu_ptr(variable), the address of this CPU's copy, and
-// this_cpu_read(variable), the value (parse_this_cpu). The last bracket closes,
-// and what follows it is ignored.
+// this_cpu_read(variable), the value (parse_this_cpu). The last bracket closes
+// the call; text after it is ignored.
 func (p *parser) thisCPU(text string, offs int) error {
 	inner, read := strings.CutPrefix(text, thisCPURead)
 	if !read {
@@ -87,7 +88,7 @@ func (p *parser) thisCPU(text string, offs int) error {
 	if c := p.code.op().Code; c == OpComm || c == OpData {
 		return bad(offs, CommCantDeref)
 	}
-	// Of @SYMBOL the address is wanted, not the memory there.
+	// For @SYMBOL the call takes the address, not the memory there.
 	if first(inner) != '@' && !p.code.next() {
 		return bad(offs, TooManyOps)
 	}
@@ -102,15 +103,15 @@ func (p *parser) thisCPU(text string, offs int) error {
 	return nil
 }
 
-// cast is a typecast in its parts.
+// cast is a typecast, taken apart.
 type cast struct {
-	// typ is what stands between the brackets: a structure's name, and after a
+	// typ is the text between the brackets: a structure's name, and after a
 	// comma the member of it that the value points to.
 	typ string
 	// inner is the value, innerAt its place.
 	inner   string
 	innerAt int
-	// field is the member that is wanted, fieldAt its place.
+	// field is the text after the arrow, fieldAt its place.
 	field   string
 	fieldAt int
 }
@@ -182,7 +183,8 @@ func splitCast(text string, offs int) (c cast, err error) {
 	return c, nil
 }
 
-// valueEnd is where the value of a cast ends; skip is 1 where it is in brackets.
+// valueEnd returns the index of the first byte after the value of a cast. If the
+// value is in brackets, end is the index of the closing bracket and skip is 1.
 func valueEnd(value string, offs int) (end, skip int, err error) {
 	switch {
 	case first(value) == '(':
@@ -215,7 +217,8 @@ func valueEnd(value string, offs int) (end, skip int, err error) {
 	return end, skip, nil
 }
 
-// matching is the bracket that closes the one at a place, -1 for none.
+// matching returns the index of the bracket that closes the bracket at open, -1 for
+// none.
 func matching(s string, open int) int {
 	depth := 0
 	for i := open; i < len(s); i++ {

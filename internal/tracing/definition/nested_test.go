@@ -10,8 +10,8 @@ import (
 	"kprobelab/profile"
 )
 
-// TestNested is what 7.3 puts around an expression: the operations, or the refusal
-// with its place.
+// TestNested reads the casts and calls that 7.3 puts around an expression. Each case has the
+// operations, or the refusal with its place.
 func TestNested(t *testing.T) {
 	for name, tc := range map[string]struct {
 		arg    string

@@ -24,30 +24,31 @@ type Definition struct {
 	// empty.
 	Symbol string
 	Addr   x86.Addr
-	// Offset in bytes from the symbol.
+	// Offset is the probe's distance from the symbol, in bytes.
 	Offset uint32
 	Args   []Arg
-	// Size is what the arguments take in a record, in bytes.
+	// Size is the arguments' size in a record, in bytes.
 	Size int
 	// File is the probed file of a uprobe, which has neither Symbol nor Addr; FileOffset is
-	// the place in it, Counter that of a reference counter, 0 for none.
+	// the probe's offset in it, Counter the offset of its reference counter, 0 for none.
 	File                string
 	FileOffset, Counter uint64
-	// Line is what defines it.
+	// Line is the line that defines the event.
 	Line Line
 }
 
-// DefaultGroup is the group of events that name none.
+// DefaultGroup is the group of kprobe events that name no group.
 const DefaultGroup = "kprobes"
 
 const (
-	// MaxName is how long a group's or an event's name may be; with its NUL it is MAX_EVENT_NAME_LEN.
+	// MaxName is the length limit of a group's or an event's name, in bytes; with the NUL it is MAX_EVENT_NAME_LEN.
 	MaxName = 63
 	// maxMaxActive bounds a return probe's pool (KRETPROBE_MAXACTIVE_MAX).
 	maxMaxActive = 4096
 )
 
-// context is what the arguments of one definition are read in.
+// context is the state of the definition that is being read: its line, the kind of
+// its place, and its function's prototype.
 type context struct {
 	c    *profile.Tracing
 	line Line
@@ -58,12 +59,13 @@ type context struct {
 	user     bool
 	proto    Proto
 	hasProto bool
-	// findProto fills in both, and is nil once it has.
+	// findProto finds proto and hasProto; it is nil after its first call.
 	findProto func() (Proto, bool)
-	// asked: the prototype was looked for already.
+	// asked: the prototype was looked up already.
 	asked bool
 	k     Kernel
-	// noted is what is in error_log already.
+	// noted is the error that this definition put into error_log already, nil for
+	// none.
 	noted *Error
 }
 
@@ -106,7 +108,7 @@ func (l Line) located(word int, err error) error {
 	return err
 }
 
-// after puts what is in error_log already before a refusal.
+// after makes the noted error, if any, the Earlier of a refusal.
 func (x *context) after(err error) error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -170,7 +172,7 @@ func (d *Definition) place(x *context, k Kernel) error {
 	return d.symbol(x, k)
 }
 
-// split takes the offset off the symbol.
+// split separates the symbol and the offset.
 func (d *Definition) split(text string) (int64, error) {
 	i := strings.IndexAny(text, "+-")
 	if i < 0 {
@@ -285,8 +287,8 @@ func isName(s string, hyphen bool) bool {
 	return s != ""
 }
 
-// automatic is the name of an event that has none. The kernel prints a hashed
-// pointer for an address; this is the address.
+// automatic returns the name of an event that has none. For a probe at an address
+// the kernel puts a hashed pointer into the name; here it is the address.
 func (d *Definition) automatic(c *profile.Tracing) string {
 	kind := "p"
 	if d.Return {

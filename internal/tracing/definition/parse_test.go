@@ -24,7 +24,7 @@ func parse(t testing.TB, kernel, line string) (*definition.Definition, error) {
 	return definition.Parse(definition.ReadLine(line), fakeKernel{}, tracing(t, kernel))
 }
 
-// answer is what a kernel says to a definition: the line that is read back, or
+// answer returns a kernel's answer to a definition: the line that is read back, or
 // the errno and the message with the caret's column.
 func answer(t testing.TB, kernel, line string) string {
 	d, err := parse(t, kernel, line)

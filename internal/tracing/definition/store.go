@@ -81,12 +81,13 @@ func (p *parser) storeString(a *Arg, offs, place int) error {
 	return nil
 }
 
-// textual has the operations that give the address of text.
+// textual reports whether an operation loads the address of text.
 func textual(c Code) bool {
 	return c == OpDeref || c == OpUDeref || c == OpImm || c == OpComm || c == OpData
 }
 
-// symbolic has those that give an address to be named.
+// symbolic reports whether the type symstr may follow an operation: its value is an
+// address that a symbol can name.
 func symbolic(c Code) bool {
 	return c == OpReg || c == OpStack || c == OpRetval || c == OpArg || c == OpDeref
 }

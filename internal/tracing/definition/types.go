@@ -6,10 +6,10 @@ import (
 	"kprobelab/profile"
 )
 
-// Show is how a value is printed.
+// Show is the notation in which a value is printed.
 type Show int
 
-// The ways.
+// The notations.
 const (
 	ShowUnsigned Show = iota
 	ShowSigned
@@ -24,12 +24,12 @@ const (
 	ShowString
 )
 
-// Type is an argument type (struct fetch_type). There is one object for each,
-// so that types are the same where pointers are.
+// Type is an argument type (struct fetch_type). Each type has one object, so two
+// types are the same if their pointers are.
 type Type struct {
-	// Name is as in a definition.
+	// Name is the type's name in a definition.
 	Name string
-	// Size in bytes of what the record holds: of a string, its __data_loc.
+	// Size is the value's size in the record, in bytes. A string's is that of its __data_loc.
 	Size   int
 	Signed bool
 	Show   Show
@@ -68,7 +68,7 @@ var types = []*Type{
 	{"symbol", 8, false, ShowSymbol, "u64", "%pS", profile.Types58},
 }
 
-// types44 show what is unsigned in hexadecimal: the x types came later.
+// types44 shows unsigned numbers in hexadecimal: the x types came later.
 var types44 = func() []*Type {
 	var list []*Type
 	for _, t := range types {
@@ -84,7 +84,7 @@ var types44 = func() []*Type {
 	return list
 }()
 
-// types33 show the same without 0x, and have integers of 4 bytes and more printed as long.
+// types33 shows unsigned numbers in hexadecimal without 0x, and prints integers of 4 bytes and more as long.
 var types33 = func() []*Type {
 	var list []*Type
 	for _, t := range types44 {
@@ -100,8 +100,8 @@ var types33 = func() []*Type {
 	return list
 }()
 
-// findType is a type by its name; a bitfield's is its container's. Nil where
-// there is none.
+// findType finds a type by its name; a bitfield has the type of its container. It
+// returns nil for an unknown name.
 func findType(name string, set profile.FetchTypes) *Type {
 	if strings.HasPrefix(name, "b") {
 		_, container, ok := strings.Cut(name, "/")
@@ -126,8 +126,8 @@ func findType(name string, set profile.FetchTypes) *Type {
 	return nil
 }
 
-// defaultType is that of an argument without one: x64, and u64 before there
-// were x types.
+// defaultType returns the type of an argument that names none: x64, or u64 before
+// there were x types.
 func defaultType(set profile.FetchTypes) *Type {
 	if set == profile.Types44 {
 		return findType("u64", set)

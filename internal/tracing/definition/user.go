@@ -9,14 +9,14 @@ import (
 	"kprobelab/profile"
 )
 
-// UserGroup is the group of uprobe events that name none.
+// UserGroup is the group of uprobe events that name no group.
 const UserGroup = "uprobes"
 
-// pointerDigits is how many digits an offset has where it is read back.
+// pointerDigits is the number of hexadecimal digits of an offset in a line of uprobe_events.
 const pointerDigits = 16
 
-// Files says whether a file can be probed: nil, ENOENT where it is not there, EINVAL
-// where it is no regular file.
+// Files checks whether a file can be probed. It returns nil if it can, ENOENT if the file
+// does not exist, EINVAL if it is no regular file.
 type Files func(name string) error
 
 // ParseUser reads the definition of a uprobe, in the kernel's order of checks. The error is an
