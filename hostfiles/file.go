@@ -18,7 +18,7 @@ type File struct {
 	From string
 	Size int64
 	Data []byte
-	// Link is where a symbolic link leads.
+	// Link is the target of a symbolic link, "" for other files.
 	Link string
 	// Modified is the time of its last change in seconds since 1970; 0 leaves it to the guest.
 	Modified int64

@@ -7,7 +7,7 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// cachePath is where ld.so has its cache.
+// cachePath is the path of ld.so's cache.
 const cachePath = "/etc/ld.so.cache"
 
 // What ld.so's cache begins with: the form before glibc 2.2, which may stand before the usual one.

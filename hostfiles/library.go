@@ -117,7 +117,7 @@ func (l *loading) find(o *object, name string) (*object, error) {
 	return nil, &MissingError{Name: name, Of: o.path, Searched: searched}
 }
 
-// folders are those that are looked through before ld.so's cache (ld.so(8), "Searching for shared libraries").
+// folders returns the folders that ld.so searches before its cache, in its order (ld.so(8), "Searching for shared libraries").
 func (l *loading) folders(o *object) (list []place) {
 	add := func(o *object, dirs []string) {
 		for _, d := range dirs {

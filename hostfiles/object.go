@@ -18,7 +18,7 @@ var ErrProgram = errors.New("it cannot be run")
 // errNotELF: a file does not begin as an ELF file does.
 var errNotELF = errors.New("no ELF file")
 
-// object is what ld.so reads of a program or a library.
+// object is a program or a library, with the entries of its ELF file that ld.so reads.
 type object struct {
 	// interpreter is the path of the program's interpreter, "" without one.
 	interpreter string

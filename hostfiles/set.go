@@ -103,7 +103,7 @@ func (s *Set) Program(name string) (guest string, err error) {
 	return s.program(p, name, 0)
 }
 
-// named is where a program is. With a tree, a path in it counts before one of the host.
+// named finds the file of a program. With a tree (Root), it searches the tree first, then the host.
 func (s *Set) named(name string) (place, error) {
 	if s.Root != "" {
 		for _, dir := range searchPath(name) {

@@ -12,16 +12,16 @@ import (
 // ofTheSystem are folders whose files a guest has of its own, or does without.
 var ofTheSystem = []string{"/proc/", "/sys/", "/dev/", "/run/", "/tmp/", "/var/run/", "/usr/lib/locale/", "/usr/share/locale/", "/etc/ld.so."}
 
-// commandFolders are those that a shell looks for a command in, one after the other.
+// commandFolders lists the folders in which a shell looks for a command, in its order.
 var commandFolders = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
 
-// manyOfAFolder is how many files of one folder are named as the folder.
+// manyOfAFolder is the number of wanted files in one folder from which on Wanted names the folder instead.
 const manyOfAFolder = 4
 
-// Wanted says which of the paths that programs of a guest asked for are files of the host, or of the tree, that the guest
-// has not: those to take along by Add. Many of one folder are the folder; a folder that was asked for itself is named if it
-// is no folder of all programs, such as /usr/lib. A library that ld.so looked for in its
-// default folders only is named where the host's cache has it.
+// Wanted returns the paths of the host, or of the tree, that programs of a guest asked for and that the guest does not
+// have; Add takes them along. If manyOfAFolder or more lie in one folder, the folder takes their place. A folder that
+// was asked for itself is named unless every program uses it, as /usr/lib. A library that ld.so searched in its default
+// folders only is named by the path in the host's cache.
 func (s *Set) Wanted(asked []string, has func(guest string) bool) (list []string) {
 	folders := map[string]int{}
 	for _, p := range asked {
@@ -42,7 +42,7 @@ func (s *Set) Wanted(asked []string, has func(guest string) bool) (list []string
 	return list[:min(len(list), bounded.WantedFiles)]
 }
 
-// wanted is the file of the host that a path stands for, "" without one.
+// wanted returns the file of the host that a path stands for, "" if there is none.
 func (s *Set) wanted(p string, has func(string) bool) string {
 	for _, dir := range ofTheSystem {
 		if strings.HasPrefix(p, dir) {

@@ -50,8 +50,8 @@ type Probe struct {
 	Addr *x86.Addr
 	// Watched is the watchpoint, nil of other kinds.
 	Watched *watch.Watchpoint
-	// Hits is how often the handlers ran, Missed is nmissed. They count in Counters; a watchpoint of a program misses
-	// nothing, and has nil.
+	// Hits counts the hits whose handlers ran, Missed the missed ones (nmissed). Both are set in Counters. Missed is nil for
+	// a watchpoint of a program, which cannot miss a hit.
 	Hits   uint64
 	Missed *uint64
 	// Definition is a uprobe's in the language of uprobe_events; Hazard names the harm that it does although the kernel
@@ -63,7 +63,7 @@ type Probe struct {
 // Returns reports whether the probe is of a function's return.
 func (p *Probe) Returns() bool { return p.Kind == "kretprobe" || p.Kind == "uretprobe" }
 
-// Where is where and when something happened.
+// Where is the CPU, the task and the time of an event.
 type Where struct {
 	// CPU and Task are the numbers of a kernel's. Of a program, Task is the thread.
 	CPU, Task int
@@ -99,7 +99,8 @@ type (
 		Where Where
 		Regs  *x86.PtRegs
 		Post  bool
-		// Text is what the kernel writes to trace about it, and Args are the arguments in it; of a kprobe there is neither.
+		// Text is the line that the kernel writes to trace about the hit, and Args are the arguments in it; both are empty
+		// for a kprobe.
 		Text string
 		Args []Arg
 	}
@@ -107,8 +108,8 @@ type (
 	Returned struct {
 		Probe *Probe
 		Where Where
-		// Value is what the function returns. Duration is the virtual time since its entry in nanoseconds, -1 where nothing
-		// took the time of entry.
+		// Value is the function's return value. Duration is the virtual time since its entry in nanoseconds, -1 if no probe
+		// took the time at entry.
 		Value    uint64
 		Duration int64
 		// Regs, Text, Args, and the address To that the function returns to, are a uprobe's.
@@ -129,7 +130,7 @@ type (
 	Step struct {
 		Where  Where
 		Number int
-		// Addr is what the step is about.
+		// Addr is the address that the step concerns.
 		Addr x86.Addr
 		// Words are the step in words, Text has its kind before them.
 		Words, Text string
@@ -164,7 +165,7 @@ type (
 		Call string
 		Err  error
 	}
-	// Wrote is what a program wrote to standard output (1) or standard error (2).
+	// Wrote: a program has written Data to standard output (FD 1) or standard error (FD 2).
 	Wrote struct {
 		FD   int
 		Data []byte

@@ -290,7 +290,7 @@ func (l *logLines) Write(b []byte) (int, error) {
 	}
 }
 
-// longLine is how long a line without end becomes before it is given.
+// longLine is the number of bytes after which Write logs a line that has no end yet.
 const longLine = 64 << 10
 
 func (l *logLines) end() {

@@ -40,7 +40,7 @@ func (o *JSON) Write(r Record) {
 	}
 }
 
-// Buffered is how many bytes are not written yet.
+// Buffered returns the number of bytes in the buffer, which are not written yet.
 func (o *JSON) Buffered() int { return o.w.Buffered() }
 
 // Flush writes what is buffered, and returns the first error of writing.

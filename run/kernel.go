@@ -51,7 +51,7 @@ func (p *Kernel) Run(img *kimage.Image, to Sink) error {
 	return r.run(p, w)
 }
 
-// described is what describes the image's functions.
+// described returns the debugging information that describes the image's functions.
 func (p *Kernel) described(img *kimage.Image) *debuginfo.Info {
 	if p.Debuginfo != "" {
 		return debuginfo.OfFile(img, p.Debuginfo)
@@ -86,7 +86,7 @@ type runner struct {
 	lab *session.Session
 	feed
 	steps *kernelSteps
-	// in are the probes in the text, done those that were.
+	// in holds the probes that are planted now, done the probes that were planted and are removed.
 	in, done []*session.Planted
 	// tracing has the events, nil where none is asked for.
 	tracing *tracing.Tracing
@@ -96,7 +96,7 @@ type runner struct {
 	// message.
 	kernelLog *printk.Log
 	seq       uint64
-	// ended is how the first program ended that did not end well.
+	// ended is the exit of the first program whose exit code is not 0; nil if there is none.
 	ended error
 	// taken is the first probe that the booted kernel has taken the place of.
 	taken error
@@ -160,7 +160,7 @@ func (r *runner) listen(p *Kernel) {
 	})
 }
 
-// handlers are those of all probes.
+// handlers returns the handlers that all probes share. They make the events.
 func (r *runner) handlers(noPost bool) session.Handlers {
 	h := session.Handlers{
 		Pre: func(p *session.Planted, at session.Where, regs *x86.PtRegs) {

@@ -125,7 +125,7 @@ func (r *runner) exec(j bound) error {
 	return nil
 }
 
-// stream is what a program writes to.
+// stream is the standard output (1) or standard error (2) of a program; it makes events Wrote.
 type stream struct {
 	to Sink
 	fd int

@@ -111,7 +111,7 @@ func (s *kernelSteps) slot(p *kprobes.Kprobe) []StepLine {
 	return list
 }
 
-// buffer is what a detour buffer executes after its call.
+// buffer lists the instructions that a detour buffer executes after its call.
 func buffer(d *optimizer.Detour) []StepLine {
 	list := []StepLine{{What: "detour", Text: fmt.Sprintf("%s  calls optimized_callback, then runs", d.Addr)}}
 	at, rest := d.Copied(), d.Code()[d.TemplateSize:]

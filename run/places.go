@@ -12,7 +12,7 @@ import (
 // places names addresses of a program.
 type places struct {
 	p *process.Process
-	// functions are those of each file, by offset.
+	// functions holds the function symbols of each file, sorted by offset.
 	functions map[*process.File][]process.Symbol
 }
 

@@ -38,13 +38,13 @@ type Program struct {
 	// Watches are planted in order. Registers is whether they take the four debug registers.
 	Watches   []watch.Place
 	Registers bool
-	// Rules are those of the kernel whose uprobes they are.
+	// Rules are the rules of the kernel release whose uprobes are emulated.
 	Rules *profile.Config
 	// Steps gives each step of a hit and each record, Counters the probes' counts at the end.
 	Steps, Counters bool
 	// Trace gets the content of the file trace in place of an event Traced, nil for the event.
 	Trace func(text string) error
-	// MaxOutput is how many bytes of each of its outputs are kept.
+	// MaxOutput is the number of bytes that are kept of standard output, and of standard error; 0 means 64 MB.
 	MaxOutput uint64
 
 	// CPUModel, Seed, Budget and Timeout are of the machine (machine.Options). A Budget of 0 is ProgramBudget.

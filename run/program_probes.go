@@ -79,7 +79,7 @@ func uprobeOf(e *userprobe.TraceEvent) *Probe {
 	return p
 }
 
-// here is where the program is now.
+// here returns the program's process, its current thread, and the time.
 func (r *program) here() Where { return Where{PID: r.p.PID(), Task: r.p.TID(), Now: r.p.Now()} }
 
 // observe has the steps of hits and the records become events.

@@ -23,7 +23,8 @@ func IsKernelsEvent(line string) bool {
 	return l.User() || l.Other() != ""
 }
 
-// Source is what a program or a library says of itself, for definitions in the words of the source.
+// Source is the debugging information of a program or a library. It resolves definitions that name lines and variables
+// of the source.
 type Source struct{ w *perfprobe.Writer }
 
 // OpenSource reads a program or a library, with its debugging information if it has some.

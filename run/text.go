@@ -36,7 +36,8 @@ type Text struct {
 	o     TextOptions
 	style colour.Style
 	names Names
-	// lines are those of the kernel's modules, nil without a kernel: then trace and the counts at the end tell of probes.
+	// lines makes the log lines of the kernel's sample modules. It is nil without a kernel: then Text shows the probes by
+	// the lines of trace and the counts at the end.
 	lines *sample.Lines
 	// steps shows hits as numbered steps, nil where they are not asked for.
 	steps *stepWriter
@@ -58,7 +59,7 @@ func NewText(w io.Writer, o *TextOptions) *Text {
 	return t
 }
 
-// Buffered is how many bytes are not written yet.
+// Buffered returns the number of bytes in the buffer, which are not written yet.
 func (o *Text) Buffered() int { return o.w.Buffered() }
 
 // Flush writes what is buffered, and returns the first error of writing.
@@ -274,7 +275,7 @@ var accesses = map[uint32]string{
 	machine.WatchRead: "read", machine.WatchWrite: "write", machine.WatchRead | machine.WatchWrite: "read and write", machine.WatchExec: "execute",
 }
 
-// watchLine is what the kernel's samples/hw_breakpoint/data_breakpoint.c says of its own.
+// watchLine returns the line about a watchpoint, as the kernel's samples/hw_breakpoint/data_breakpoint.c logs it.
 func watchLine(p *Probe, what string) string {
 	return fmt.Sprintf("HW Breakpoint for %s %s %s", p.Name, accesses[p.Watched.Kinds], what)
 }

@@ -16,8 +16,8 @@ import (
 	"kprobelab/x86"
 )
 
-// walkCPUs is how many CPUs the walk's machine has: one that patches, and
-// another that has to see it.
+// walkCPUs is the number of CPUs of the walk's machine: one patches the text, and
+// the other has to see the change.
 const walkCPUs = 2
 
 // Walk registers a probe at an address of the image on a machine, lets it be optimized, and undoes it,
@@ -55,7 +55,7 @@ type optWalk struct {
 	last               string
 }
 
-// whole is what follows a registration.
+// whole lets the worker optimize the registered probe, unregisters it, and lets the worker undo the jump.
 func (w *optWalk) whole(p *kprobes.Kprobe) error {
 	w.call("the worker, 5 jiffies later")
 	if err := w.settle(); err != nil {
@@ -94,7 +94,7 @@ func (w *optWalk) returned(err error) {
 	w.state()
 }
 
-// step is one of the optimizer's.
+// step shows one step of the optimizer, and the state after it.
 func (w *optWalk) step(e kprobes.OptEvent) {
 	switch e.Kind {
 	case kprobes.OptPokeInt3:
@@ -124,7 +124,7 @@ func (w *optWalk) state() {
 	w.last = now
 }
 
-// arrives is what a CPU does that fetches at the probe now.
+// arrives says what a CPU does that now executes the probed address.
 func (w *optWalk) arrives(first byte) string {
 	p := w.l.Kprobes.Find(w.at)
 	switch {
@@ -148,7 +148,7 @@ func (w *optWalk) arrives(first byte) string {
 	return "takes the int3: the handlers run, and " + w.goesOn(p)
 }
 
-// goesOn is what follows the handlers of a probe that is no jump.
+// goesOn says what runs after the handlers of a probe that is not a jump.
 func (w *optWalk) goesOn(p *kprobes.Kprobe) string {
 	s, _ := p.Slot()
 	switch probepoint.HowOf(&s, w.l.Kprobes.Config()) {

@@ -59,7 +59,7 @@ func (e *events) named(pattern string) (list []bpftrace.Event) {
 	return list
 }
 
-// firstParameter is where a function has it.
+// firstParameter is the DWARF number of RDI, the register of a function's first parameter.
 const firstParameter = 5
 
 // recorded is an event whose records the kernel makes, with the fields' types from its BTF.
