@@ -66,7 +66,7 @@ func usageError(_ context.Context, c *cli.Command, err error, _ bool) error {
 	return usagef("%s; try %s --help", plain(err), c.FullName())
 }
 
-// noFlag is how the parser's message of a flag that does not exist begins.
+// noFlag is the begin of the parser's message about a flag that does not exist.
 const noFlag = "flag provided but not defined: "
 
 // plain puts the parser's messages into the words of this program.
@@ -81,7 +81,7 @@ func plain(err error) string {
 	return valueError(s)
 }
 
-// invalidValue is how the parser says that a flag's Set has failed.
+// invalidValue matches the parser's message about a flag whose Set has failed.
 var invalidValue = regexp.MustCompile(`(?s)^invalid value "(.*)" for flag (\S+): (.*)$`)
 
 // valueError keeps the errors of this program's own flags, and words those of

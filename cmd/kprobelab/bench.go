@@ -13,7 +13,7 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// benchRun is what the command line asks for.
+// benchRun holds the options of a bench command line.
 type benchRun struct {
 	o         bench.Options
 	json, csv bool

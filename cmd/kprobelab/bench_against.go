@@ -10,11 +10,11 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// benchFiles are the file that a run is compared with, and the one that is
-// shown in place of a run.
+// benchFiles holds the files of bench: against has the real kernels to compare with,
+// and report is shown in place of a run. Both are "" without the flag.
 type benchFiles struct {
 	against, report string
-	// real is what is in the first.
+	// real is the content of against, nil without it.
 	real *bench.RealKernels
 }
 

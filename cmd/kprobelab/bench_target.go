@@ -18,8 +18,8 @@ func targetFlags() []cli.Flag {
 	}, imageFlags()...)
 }
 
-// benchTarget is what the command line names; nil for the guest kernel's
-// functions.
+// benchTarget returns the place that --symbol names. It returns nil without --symbol:
+// bench then measures the guest kernel's functions.
 func benchTarget(t *term, c *cli.Command) (*bench.Target, error) {
 	if !c.IsSet("symbol") {
 		for _, f := range targetFlags() {

@@ -30,7 +30,7 @@ func (r *benchRun) table(w io.Writer, rep *bench.Report) error {
 	return rep.WriteText(w)
 }
 
-// plotForms are what a plot can be, by the end of the file's name.
+// plotForms maps the extension of a plot's file to the function that writes the plot.
 var plotForms = map[string]func(*bench.Report, io.Writer) error{
 	".svg": (*bench.Report).WriteSVG,
 	".png": (*bench.Report).WritePNG,

@@ -59,13 +59,13 @@ func bootCommand(t *term) *cli.Command {
 	}
 }
 
-// booting is what one command does.
+// booting is one boot command: its plan, and the output of its program.
 type booting struct {
 	t *term
 	c *cli.Command
 
 	o boot.Plan
-	// out and errors are what the program writes, with --json.
+	// out and errors keep the program's standard output and standard error, with --json.
 	out, errors kept
 }
 

@@ -17,7 +17,7 @@ import (
 // exitUnattached is bpftrace's code where the kernel refuses a probe.
 const exitUnattached = 255
 
-// bpftraceRun is what the command line asks for.
+// bpftraceRun holds the options of a bpftrace command line.
 type bpftraceRun struct {
 	scriptRun
 	o script.BpftraceOptions

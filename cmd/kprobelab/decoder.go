@@ -25,7 +25,7 @@ func decoderFlag(standard string) cli.Flag {
 	}
 }
 
-// compared is what --decoder both compares over one image.
+// compared holds the two decoders of --decoder both, and the image or dump that they read.
 type compared struct {
 	name string
 	view kimage.View

@@ -160,7 +160,7 @@ func (p *kernelDoor) do(t *term, c *cli.Command, kernel string, text *run.TextOp
 	return p.printed(t, text, func(to run.Sink) error { return p.Kernel.Run(img, to) })
 }
 
-// shown is how a door shows what happens.
+// shown holds the flags that say in which form a command shows its events.
 type shown struct {
 	steps, json bool
 	// perfetto is the file for a trace, traceOutput the one for the text of trace; "" for none.

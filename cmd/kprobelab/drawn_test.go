@@ -20,7 +20,7 @@ import (
 	"kprobelab/internal/tracing/definition"
 )
 
-// refused is what a command says that does not end well.
+// refused runs a command that has to fail, and returns its standard error.
 func refused(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, said bytes.Buffer
@@ -28,7 +28,7 @@ func refused(t *testing.T, args ...string) string {
 	return said.String()
 }
 
-// seeds are those of a test: a new one each time, or $KPROBELAB_SEED alone.
+// seeds returns n new random seeds, or $KPROBELAB_SEED alone if it is set.
 func seeds(t *testing.T, n int) (out []uint64) {
 	if s := os.Getenv("KPROBELAB_SEED"); s != "" {
 		seed, err := strconv.ParseUint(s, 10, 64)
@@ -41,7 +41,7 @@ func seeds(t *testing.T, n int) (out []uint64) {
 	return out
 }
 
-// told are the values that probes told, by the numbers of their fetches: %d=%s, one to a line.
+// told reads lines of the form %d=%s: it returns the values that probes printed, by the number of the fetch.
 func told(lines []string) map[int][]string {
 	out := map[int][]string{}
 	for _, l := range lines {
@@ -54,10 +54,10 @@ func told(lines []string) map[int][]string {
 	return out
 }
 
-// nowhere is what is told of a variable that the compiler has put out of reach.
+// nowhere is the value that probes print for a variable that the compiler has put out of reach.
 const nowhere = "nowhere"
 
-// same holds what was told against what was put.
+// same compares the values that were fetched with the values that the program has put there.
 func same(t *testing.T, list []probing, got map[int][]string, has func(probing, fetch) bool) {
 	n, seen, moving, away := 0, 0, 0, 0
 	for _, p := range list {
@@ -133,10 +133,10 @@ func fetchedByEvents(t *testing.T, image string, list []probing) {
 	same(t, list, got, func(p probing, f fetch) bool { return p.perf != "" && f.perf != "" })
 }
 
-// absent is what an event has of a variable that is missing at one of its places.
+// absent is the value that an event has for a variable that is missing at one of the event's places.
 const absent = 0xdeade12d
 
-// outOfReach is why a variable cannot be fetched at a place, empty where it can.
+// outOfReach returns the reason why a variable cannot be fetched at a place, "" if it can.
 func outOfReach(t *testing.T, file *source.File, text string) string {
 	p, err := perfprobe.Parse(definition.ReadLine(text))
 	require.NoError(t, err)
@@ -280,8 +280,8 @@ func TestDrawnRefusals(t *testing.T) {
 // withoutTypedefs puts types in the place of their typedefs, which scripts of bpftrace do not declare.
 var withoutTypedefs = strings.NewReplacer("u16_t", "unsigned short", "s8_t", "signed char")
 
-// The values that probes fetch of a program that was drawn, compiled with optimization and run are those that the
-// program has put there.
+// A program is drawn, compiled with optimization, and run. Probes have to fetch the values that the program has put
+// into its variables.
 func TestDrawnValuesFetched(t *testing.T) {
 	for _, seed := range seeds(t, 3) {
 		t.Run(fmt.Sprintf("seed_%d", seed), func(t *testing.T) {

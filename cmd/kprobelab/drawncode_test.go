@@ -23,7 +23,7 @@ enum sign { NEGATIVE = -1, POSITIVE = 1 };
 enum plain { NONE, SOME = 77 };
 `
 
-// drawnHead is what all drawn programs begin with.
+// drawnHead is the source that every drawn program begins with.
 const drawnHead = `
 #define NOIPA __attribute__((noipa))
 #define INLINED static inline __attribute__((always_inline))
@@ -131,10 +131,10 @@ func drawMain(d *drawnProgram) (m drawnMain) {
 	return m
 }
 
-// inRegisters is how many of the drawn parameters registers have room for.
+// inRegisters is the number of drawn parameters that the ABI passes in registers; two others come before them.
 const inRegisters = 4
 
-// source is the program.
+// source returns the program's C source.
 func (m drawnMain) source(d *drawnProgram) string {
 	whole := fmt.Sprintf("struct drawn { %s};\n", d.members("g", nil, 30, 3))
 	d.declared = drawnEnums + d.types.String() + whole

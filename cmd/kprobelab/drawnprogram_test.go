@@ -20,7 +20,7 @@ var numbers = []number{
 	{"_Bool", 1, false}, {"enum sign", 32, true}, {"enum plain", 32, false}, {"u16_t", 16, false}, {"const volatile s8_t", 8, true},
 }
 
-// integers is how many of the numbers are plain integers, of which there are bitfields.
+// integers is the number of plain integer types. They come first in numbers; bitfields are drawn from them.
 const integers = 8
 
 // of is a number as the type has it.
@@ -93,7 +93,8 @@ type leaf struct {
 	value int64
 	// field is for a bitfield.
 	field bool
-	// text is what a string has where there are no bits: one in the structure itself, or where a pointer leads.
+	// text is the content of a leaf that is a string (bits is 0). inside: the string is an array in the structure, not
+	// the target of a pointer.
 	text   string
 	inside bool
 }

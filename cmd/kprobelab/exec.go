@@ -16,7 +16,7 @@ import (
 	"kprobelab/run"
 )
 
-// execDoor is what exec asks of a booted kernel.
+// execDoor holds the options of an exec command line.
 type execDoor struct {
 	kernelDoor
 	env        []string

@@ -22,7 +22,8 @@ import (
 	"kprobelab/run"
 )
 
-// hostDoor is what exec's flags say of files of the host, and of what goes on beside the program.
+// hostDoor holds exec's flags for the files of the host, and for the workloads, the core and the module beside the
+// program.
 type hostDoor struct {
 	root, ready, core, module string
 	files, workloads, outs    []string

@@ -11,7 +11,7 @@ import (
 	"kprobelab/watch"
 )
 
-// mounting is what the command line asks for.
+// mounting holds the options of a mount command line.
 type mounting struct {
 	cpus    int
 	seed    int64

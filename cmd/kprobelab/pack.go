@@ -101,7 +101,8 @@ func unreadFiles(bad []error) error {
 	return fmt.Errorf("%w; %s more cannot be read", bad[0], report.Counted(len(bad)-1, "file"))
 }
 
-// packRewrite is what the flags ask to do with the files that are there, and the flag.
+// packRewrite returns the function that rewrites existing files as --shrink or --whole asks, and the flag's name. It
+// returns nil without these flags.
 func packRewrite(c *cli.Command) (func(dir string, done func(archive.Rewritten) error) error, string) {
 	switch {
 	case c.Bool("shrink"):

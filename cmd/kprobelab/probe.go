@@ -117,7 +117,8 @@ func probeFile(t *term, c *cli.Command, path string) (*source.File, error) {
 	return f, nil
 }
 
-// probeFeatures are those of the kernel that the definitions are for.
+// probeFeatures returns the features of probe definitions that the target kernel has: by --readme, by --profile, or by
+// the release that the image names. If none is known, it has them all.
 func probeFeatures(c *cli.Command, f *source.File) (perfprobe.Features, error) {
 	if name := c.String("readme"); name != "" {
 		b, err := bounded.ReadFile(name, bounded.Readme)

@@ -12,7 +12,7 @@ import (
 	"kprobelab/profile"
 )
 
-// sampleSpec is what a subcommand has of its own.
+// sampleSpec describes one subcommand: its name, its flags and their defaults.
 type sampleSpec struct {
 	name, usage string
 	// kernel is the default profile, "" the guest kernel's.
@@ -81,7 +81,7 @@ func group(_ context.Context, c *cli.Command) error {
 	return cli.ShowSubcommandHelp(c)
 }
 
-// sampleRun is what the command line asks for.
+// sampleRun holds the options of a sample's command line.
 type sampleRun struct {
 	name         string
 	symbol       string

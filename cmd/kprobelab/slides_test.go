@@ -57,7 +57,7 @@ func onDumps(t *testing.T, name string, test func(t *testing.T, dump, file strin
 	})
 }
 
-// stapped is what a script prints, beside the program's own output.
+// stapped runs stap and returns its standard output, line by line.
 func stapped(t *testing.T, args ...string) []string {
 	t.Helper()
 	var out, errors bytes.Buffer

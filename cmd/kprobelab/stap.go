@@ -15,7 +15,7 @@ import (
 	"kprobelab/script"
 )
 
-// stapRun is what the command line asks for.
+// stapRun holds the options of a stap command line.
 type stapRun struct {
 	scriptRun
 	o script.StapOptions
@@ -118,8 +118,8 @@ func (r *stapRun) run(t *term, c *cli.Command) (ferr error) {
 	return nil
 }
 
-// collectAt is how much garbage there may be while a script or debugging information is read, in hundredths of what is in use:
-// that are an image and its debugging information, hundreds of megabytes which nobody has to go over.
+// collectAt is GOGC while a script or debugging information is read. The live heap (image and debugging information) is
+// hundreds of megabytes; the default of 100 would double it.
 const collectAt = 10
 
 // limits reads -D and -G.

@@ -93,7 +93,7 @@ func TestStapPointsOfAKernelWithDWARF(t *testing.T) {
 	})
 }
 
-// Lines and variables are those that stap -L lists.
+// stap -L of the real stap lists the same lines and variables.
 func TestStapListOfAKernelWithDWARF(t *testing.T) {
 	vmlinux := debugInfo(t, pointsRelease)
 	const read = "$file:struct file* $buf:char* $count:size_t $pos:loff_t*"

@@ -16,7 +16,7 @@ import (
 	"kprobelab/internal/printable"
 )
 
-// term is where the program talks to.
+// term is the program's standard output and standard error, and the progress bar on it.
 type term struct {
 	out, err io.Writer
 	// bar draws on bare: the rest of what goes to err passes printable.Writer.
@@ -85,10 +85,10 @@ func coloured(w io.Writer) bool {
 	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// quiet is how long something may take before its progress is shown.
+// quiet is the time that a stage has to last before its progress is shown.
 const quiet = time.Second
 
-// redraw is how often a bar is drawn at most.
+// redraw is the least time between two drawings of a bar.
 const redraw = 65 * time.Millisecond
 
 // progress shows how many bytes of a stage are done, once it has taken a while; total
@@ -128,7 +128,7 @@ func (t *term) newBar(unit string, total int64) *progressbar.ProgressBar {
 		progressbar.OptionSetSpinnerChangeInterval(0))
 }
 
-// afterQuiet is where a bar draws: nowhere until its stage has taken a while.
+// afterQuiet is the writer of a bar. It discards what the bar writes until the bar's stage has lasted for quiet.
 type afterQuiet term
 
 func (t *afterQuiet) Write(b []byte) (int, error) {

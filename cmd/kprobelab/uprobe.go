@@ -10,7 +10,7 @@ import (
 	"kprobelab/run"
 )
 
-// programDoor is what uprobe asks of a program without a kernel.
+// programDoor holds the options of a command line that runs a program without a kernel.
 type programDoor struct {
 	run.Program
 	// files are the values of --file, stdin the file that the program reads.

@@ -60,7 +60,7 @@ func drawCalls(t *testing.T) (p put) {
 	return p
 }
 
-// fetched is what the probes told, by the letter with which a line begins.
+// fetched sorts the lines that probes printed by their first letter: o is open, w write, r read, s seek.
 func fetched(lines []string) put {
 	var p put
 	for _, l := range lines {
@@ -86,7 +86,7 @@ func says(t *testing.T, args ...string) []string {
 	return slices.Collect(strings.Lines(out.String()))
 }
 
-// The values that probes fetch by the source's names are those that the test has put there: parameters,
+// Probes name variables of the source, and have to fetch the values that the test has put there: parameters,
 // strings of the caller and of the kernel, numbers and members through pointers.
 func TestValuesFetched(t *testing.T) {
 	const stap = `
