@@ -41,18 +41,17 @@ type Options struct {
 	// jump optimization. The default is decoder.X86asm.
 	Reader decoder.Reader
 
-	// Engine is what executes the guest's code: "unicorn" or "interp". Empty: that
-	// of $KPROBELAB_ENGINE, or else unicorn where this build has it.
+	// Engine names the engine that executes the guest's code: "unicorn" or "interp". "" takes
+	// $KPROBELAB_ENGINE; if that is not set, unicorn if this build has it, else interp.
 	Engine string
-	// CPUs is how many there are, 1 by default, at most 64.
+	// CPUs is the number of CPUs, at most 64; 0 means 1.
 	CPUs int
 	// Seed decides every choice of the scheduler.
 	Seed int64
-	// Budget is how many instructions a call may execute, 100 million by
-	// default.
+	// Budget is the number of instructions that a call may execute; 0 means 100 million.
 	Budget uint64
-	// Timeout is how long a call may take in real time, without end by default.
-	// Runs that it ends need not repeat.
+	// Timeout is the real time that a call may take; 0 means no limit. A run that it ends may
+	// end elsewhere when repeated.
 	Timeout time.Duration
 	// Slice is after how many instructions the scheduler may switch to another task: 1000
 	// by default, counted by blocks, and 1 with EveryInstruction. The CPUs of a booted kernel
@@ -65,8 +64,7 @@ type Options struct {
 	// FreeHits lets no virtual time pass in a probe's own work, so that a probed run
 	// of a booted kernel gets its timers' interrupts where the unprobed one does.
 	FreeHits bool
-	// TrapCost is how many nanoseconds int3 and #DB take on the virtual clock, 100
-	// by default.
+	// TrapCost is the time that int3 and #DB take on the virtual clock, in nanoseconds; 0 means 100.
 	TrapCost uint64
 	// Optimize allows jump optimization, in kernels that have it; Settle lets
 	// it happen. Without, every probe keeps its int3.
@@ -107,7 +105,7 @@ func Open(path string, o *Options) (*Lab, error) {
 // ErrProfile is a name that no profile has.
 var ErrProfile = profile.ErrUnknown
 
-// image is what the options say of the image.
+// image returns the options of the image; nil if o is nil.
 func (o *Options) image() (*kimage.Options, error) {
 	if o == nil {
 		return nil, nil
