@@ -1,5 +1,5 @@
-// Package contract is what machine and engines agree on besides their interfaces: why a run ends, what a CPU does after a
-// call of the machine, the memory that both count in, and the ports of hypercalls.
+// Package contract defines the values that the machine and its engines exchange besides their interfaces: why a run ends,
+// what a CPU does after a call of the machine, the memory that both count in, and the ports of hypercalls.
 //
 // It must not know a machine or an engine.
 package contract

@@ -17,10 +17,10 @@ import (
 	"kprobelab/x86"
 )
 
-// Addr is where the mailbox lies in init's memory (mailbox.h, MAILBOX_ADDR).
+// Addr is the mailbox's address in init's memory (mailbox.h, MAILBOX_ADDR).
 const Addr x86.Addr = 0x6b700000
 
-// How large the mailbox is, and what is in it (mailbox.h, MAILBOX_*).
+// The mailbox's size and the fields of its header (mailbox.h, MAILBOX_*).
 const (
 	Size    = 0x40000
 	Magic   = 0x786f626c69616d6b
@@ -40,7 +40,7 @@ const (
 	headerSize  = 0x28
 )
 
-// Kind is what a command asks for.
+// Kind is the kind of a command.
 type Kind uint32
 
 // The commands (mailbox.h, Commands).
@@ -57,7 +57,7 @@ const (
 	Read Kind = 5
 )
 
-// Command is what init is asked to do.
+// Command is a command of the host to init.
 type Command struct {
 	Kind      Kind
 	Args, Env []string
@@ -74,8 +74,8 @@ type Piece struct {
 	Bytes []byte
 }
 
-// Pieces are what a host writes at the stop point: init finds the command there when
-// its call has returned.
+// Pieces returns the bytes that the host writes into the mailbox while init is stopped in
+// its call. When the call returns, init reads the command there.
 func (c Command) Pieces() ([]Piece, error) {
 	var data []byte
 	for _, s := range append(append(append([]string{}, c.Args...), c.Env...), c.Dir) {
@@ -105,7 +105,7 @@ func (c Command) Pieces() ([]Piece, error) {
 	}, nil
 }
 
-// HeaderSize is how many bytes of the mailbox Site wants.
+// HeaderSize is the number of bytes at the mailbox's begin that Site reads.
 const HeaderSize = headerSize
 
 // ErrNone is memory that has no mailbox, or one of another version.
@@ -122,7 +122,7 @@ func Site(header []byte) (x86.Addr, error) {
 	return x86.Addr(binary.LittleEndian.Uint64(header[atCall:])), nil
 }
 
-// Op is what init says with a call.
+// Op is the kind of a call that init makes to the host.
 type Op uint32
 
 // The calls (mailbox.h, Calls).
@@ -140,7 +140,7 @@ func IsCall(rax uint64) (Op, bool) {
 	return op, uint32(rax)&0xffff0000 == callBase && op <= Exit
 }
 
-// Outcome is how a command has ended.
+// Outcome is the end of a command: an errno or an exit status.
 type Outcome struct {
 	// Errno says why the command could not be done; 0 when it was.
 	Errno errno.Errno

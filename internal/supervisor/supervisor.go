@@ -15,13 +15,13 @@ import (
 // Numbers of the protocol (supervise.h, SUPERVISE_*).
 const (
 	Version = 1
-	// Programs is how many programs there are at once. The first, number 0, has the input.
+	// Programs bounds the programs that run at once. Program 0 gets the input.
 	Programs = 8
 	// JobSize and InputSize are the sizes of the supervisor's buffers, PieceSize is the most of one piece of output.
 	JobSize   = 0x40000
 	InputSize = 0x10000
 	PieceSize = 4096
-	// MaxStrings is how many arguments and strings of environment a program has at most.
+	// MaxStrings bounds the arguments of a program and its environment's strings, counted together.
 	MaxStrings = 4096
 
 	atArgc    = 0x00
@@ -31,7 +31,7 @@ const (
 	callBase = 0x6b700000
 )
 
-// Op is what the supervisor says with a call.
+// Op is the kind of a call that the supervisor makes to the host.
 type Op uint32
 
 // The calls (supervise.h, Calls).
@@ -48,7 +48,7 @@ func IsCall(rax uint64) (Op, bool) {
 	return op, uint32(rax)&0xffff0000 == callBase && op >= Begin && op <= Ended
 }
 
-// Action is what the supervisor is to do.
+// Action is the host's order to the supervisor, in the answer to a call.
 type Action uint8
 
 // The actions (supervise.h, Actions).
@@ -78,7 +78,7 @@ func Stream(rdi uint64) (program, fd int, ok bool) {
 // ErrJob is a program whose arguments do not fit, or that no kernel could run.
 var ErrJob = errors.New("it cannot be run")
 
-// Job is what the supervisor's job buffer has of a program: arguments, environment and folder.
+// Job encodes a program's arguments, environment and folder for the supervisor's job buffer. The error wraps ErrJob.
 func Job(args, env []string, dir string) ([]byte, error) {
 	b := make([]byte, atStrings)
 	binary.LittleEndian.PutUint32(b[atArgc:], uint32(len(args)))
