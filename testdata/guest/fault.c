@@ -129,7 +129,7 @@ noinline u64 fault_noncanonical(void)
 	return *(volatile u64 *)0x8000000000000000ul;
 }
 
-/* An int3 that is nobody's. */
+/* An int3 that no probe has placed. */
 noinline void fault_int3(void)
 {
 	asm volatile("int3");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Forms that decide where to go on, and those that use the stack. */
+/* Forms of branches, and forms that use the stack. */
 #include "forms.inc"
 
 	.bss

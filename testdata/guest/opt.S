@@ -143,7 +143,7 @@ END opt_no_extable
 	.long	1b - ., 2b - ., 1
 	.popsection
 
-/* Not: an x87 instruction is not among those that may be boosted. */
+/* Not optimized: the kernel does not boost x87 instructions. */
 FUNC opt_no_x87
 	fnop
 	mov	%rdi, %rax

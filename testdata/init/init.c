@@ -107,8 +107,8 @@ static int reap(long pid, int *status)
 }
 
 /*
- * serve feeds a program and passes on what it writes until it has ended. What
- * its children write later is nobody's.
+ * serve feeds a program and passes on what it writes, until it has ended. It drops
+ * what the program's children write later.
  */
 static int serve(long pid, int in, int to, int err, int ended)
 {

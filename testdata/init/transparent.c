@@ -46,7 +46,7 @@ struct shown {
 
 static struct shown want, got;
 static u64 *memory, *now, *mask;
-/* Of each page whether it is the process's own: one of a file that nobody has written is not. */
+/* For each page, whether it is the process's own: an unwritten page of a file is not. */
 static unsigned char *was_own, *is_own;
 static char line[(1 << 17) + 128];
 static u64 used;
@@ -189,7 +189,7 @@ static int stop(long pid)
 	}
 }
 
-/* seed puts bytes in place of those that the kernel has given as AT_RANDOM. */
+/* seed replaces the random bytes at AT_RANDOM, which the kernel has chosen, by the given byte. */
 static void seed(long pid, char byte)
 {
 	u64 v[2];
