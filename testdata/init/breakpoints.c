@@ -7,7 +7,7 @@
  *	breakpoints COUNT SEED            up to four at once, on its own memory and code
  *	breakpoints COUNT SEED DATA CODE  what QEMU's software emulation does right; and the kernel's
  *
- * COUNT is the number of random tests, SEED decides them; DATA and CODE are the addresses of
+ * COUNT is the number of random accesses, SEED decides them; DATA and CODE are the addresses of
  * the kernel's panic_timeout and proc_dointvec. The first prints the same on a processor and on a dump,
  * the second under QEMU and on a dump of the same kernel.
  */
