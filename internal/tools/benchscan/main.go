@@ -21,7 +21,7 @@ import (
 	"kprobelab/kimage"
 )
 
-// rounds is how often each program runs; the median counts.
+// rounds is the number of runs of each program; the median counts.
 const rounds = 5
 
 func main() {
@@ -99,7 +99,7 @@ type command struct {
 	args []string
 }
 
-// run is what one run of a command took.
+// run is the real time and the processor's time of one run of a command.
 type run struct{ wall, cpu time.Duration }
 
 func (c command) run(dir string) (run, error) {

@@ -15,9 +15,9 @@ import (
 	"kprobelab/x86"
 )
 
-// Booted is what a booted machine sent.
+// Booted holds the answers of a booted machine.
 type Booted struct {
-	// Frames are what init sent, by name.
+	// Frames holds the content of the frames that init sent, by the frame's name.
 	Frames map[string][]byte
 	// Text and Settled are the kernel's text as boot left it, and with the
 	// probes in place.
@@ -41,7 +41,7 @@ func TextOf(img *kimage.Image) (r x86.Range, err error) {
 // maxBoots bounds how often a machine is booted that probes stop.
 const maxBoots = 20
 
-// patience is how long a machine may take for enabling one probe.
+// patience is the time that a machine may take to enable one probe.
 const patience = 90 * time.Second
 
 // Ask boots the machine with the image's kernel, lets it define the
@@ -74,7 +74,7 @@ func Ask(m *qemu.Machine, img *kimage.Image, points int, say func(string)) (*Boo
 	}
 }
 
-// reason is what a kernel's console says of its end, in a line.
+// reason returns the line of the kernel's console that says why the machine ended, or the error's first line.
 func reason(err error) string {
 	for line := range strings.Lines(err.Error()) {
 		for _, sign := range []string{"BUG", "Oops", "Unable to handle", "general protection", "invalid opcode", "int3", "panic"} {
@@ -129,8 +129,8 @@ func (b *Booted) follow(r *qemu.Running, img *kimage.Image, enabled *[]string, s
 	}
 }
 
-// restTime is how long the text has to stay as it is when jumps are missing in it.
-// The optimizer waits before each 256 of them until every task has scheduled.
+// restTime is the time for which a text with missing jumps has to stay unchanged.
+// Before each 256 jumps, the optimizer waits until every task has scheduled.
 const restTime = time.Minute
 
 // settle reads the text with the probes in place. The kernel's list calls a probe

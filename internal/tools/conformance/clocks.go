@@ -13,7 +13,7 @@ import (
 // clockSources are the names of clocksources that a PC has.
 var clockSources = []string{"tsc", "tsc-early", "hpet", "acpi_pm", "jiffies", "refined-jiffies", "kvm-clock", "pit"}
 
-// sourceSize is how much of a struct clocksource is looked at for its name.
+// sourceSize is the number of bytes of a struct clocksource in which its name is looked for.
 const sourceSize = 256
 
 // readClocks reads what a machine's memory says of its clocks. What an image has no symbol for stays unknown.

@@ -16,17 +16,17 @@ import (
 	"kprobelab/x86"
 )
 
-// Agreement is how the project's answers compare with a kernel's.
+// Agreement counts the project's answers that are equal to a kernel's, and lists the others.
 type Agreement struct {
 	// Asked is the number of questions, Same that of equal answers.
 	Asked, Same int
 	// Kinds counts the kernel's answers by kind.
 	Kinds map[string]int
-	// OnlyEvents is how many of the refused points register_kprobe would take:
-	// kprobe_events alone refuses them.
+	// OnlyEvents counts the points that kprobe_events refuses and that register_kprobe
+	// would take.
 	OnlyEvents int
-	// Left is how many were not enabled, for they stop the kernel. Of points, only
-	// whether they are accepted is compared, and programs are not asked about.
+	// Left counts the points and programs that were not enabled, because they stop the
+	// kernel. For such a point only its acceptance is compared, and such a program is left out.
 	Left int
 	// Differences are the others, one a line.
 	Differences []string
@@ -154,11 +154,11 @@ func place(img *kimage.Image, at x86.Addr) string {
 	return fmt.Sprintf("%s (%s+%#x)", at, s.Name, at.Sub(s.Addr))
 }
 
-// endbr is how far past an entry the kernel places a probe on it with IBT.
+// endbr is the size of the ENDBR at an entry, past which a kernel with IBT places the entry's probe.
 const endbr = 4
 
-// runs is how the kernel runs a registered probe: what kprobes/list says, and
-// for an optimized one the jump in its text.
+// runs says how the kernel runs a registered probe. It reads the flags of kprobes/list;
+// for an optimized probe, it also looks for the jump in the text.
 func (b *Booted) runs(img *kimage.Image, l *list, at x86.Addr) string {
 	flags, ok := l.flags(img, at)
 	if !ok {
@@ -192,7 +192,7 @@ type list struct {
 	byPlace map[string]string
 }
 
-// hidden is what those releases print instead, and they print hashes.
+// hidden is the text that 4.15 to 4.18 may print in place of an address. Else they print a hash of it.
 const hidden = "(____ptrval____)"
 
 // parseList reads kprobes/list: address, k or r, place, flags.

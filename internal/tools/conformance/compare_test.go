@@ -43,7 +43,7 @@ func TestPoints(t *testing.T) {
 	}
 }
 
-// said is what a kernel that agrees with every answer would have said.
+// said returns the answers of a kernel that agrees with every computed answer.
 func said(t *testing.T, img *kimage.Image, points []x86.Addr, names []string) *Booted {
 	t.Helper()
 	rows, err := computed(img, []byte(Definitions(points)))

@@ -12,7 +12,7 @@ import (
 	"kprobelab/kimage"
 )
 
-// Result is how a kernel's answers compare, as one line of JSON.
+// Result counts the answers of one kernel that are equal to the computed ones. It is written as one line of JSON.
 type Result struct {
 	// Kernel is the release as uname -r says it, CPU the processor, Date the day
 	// on which the kernel was booted or compared again.
@@ -34,7 +34,7 @@ type Result struct {
 	Causes      map[string]int `json:"causes"`
 }
 
-// Score is how many answers are the same, of how many.
+// Score counts questions: Asked all of them, Same the ones with equal answers.
 type Score struct {
 	Asked int `json:"asked"`
 	Same  int `json:"same"`

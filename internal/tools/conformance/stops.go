@@ -8,11 +8,11 @@ type stops struct {
 	// left are the names of what is not enabled, in no order.
 	left         []string
 	last, window int
-	// unheard is how often the machine ended before init ran.
+	// unheard counts the boots that ended before init ran.
 	unheard int
 }
 
-// mostUnheard bounds it: on a busy host a kernel's test of its timer fails now and then.
+// mostUnheard bounds unheard. On a busy host a kernel's test of its timer sometimes fails, and the kernel stops.
 const mostUnheard = 3
 
 // early reports whether a machine that ended is to boot again as it is: init did not run, and that is not
@@ -24,7 +24,7 @@ func (s *stops) early(ran bool) bool {
 	return !ran && s.unheard <= mostUnheard
 }
 
-// near is how many probes after the last stop another one counts as the same.
+// near is a number of probes. A stop at most near probes after the place of the last stop has the same cause.
 const near = 8
 
 // stopped leaves some off, after the machine said that it enables these, one after

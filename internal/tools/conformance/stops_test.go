@@ -13,13 +13,13 @@ import (
 func TestStopsFindsTheProbesThatStopAMachine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		events := events(rapid.IntRange(1, 400).Draw(t, "probes"))
-		// delay is how many probes later each stops the machine.
+		// delay holds, for each culprit, the number of probes that are enabled after it before the machine stops.
 		delay := map[string]int{}
 		for range rapid.IntRange(0, 3).Draw(t, "culprits") {
 			delay[rapid.SampledFrom(events).Draw(t, "culprit")] = rapid.IntRange(0, 5).Draw(t, "delay")
 		}
 		s := &stops{}
-		// boot is what a machine enables, and whether it stops.
+		// boot returns the events that a machine enables, and whether it stops.
 		boot := func() (enabled []string, stopped bool) {
 			due := -1
 			for _, e := range events {

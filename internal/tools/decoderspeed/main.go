@@ -26,7 +26,7 @@ import (
 	"kprobelab/decoder/compare"
 )
 
-// passes is how often each piece is decoded; the best pass counts.
+// passes is the number of times that each piece is decoded; the best pass counts.
 const passes = 5
 
 // mostWindows bounds how many instructions of the file are measured.

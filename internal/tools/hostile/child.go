@@ -137,8 +137,8 @@ func usage(cmd *exec.Cmd) int64 {
 	return 0
 }
 
-// busy is how long the program was on a processor. On a host with other work, that
-// says more than the time that it took.
+// busy returns the time that the program spent on a processor. Other work of the host
+// changes it less than the real time.
 func busy(cmd *exec.Cmd) time.Duration {
 	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 }

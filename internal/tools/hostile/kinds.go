@@ -29,7 +29,8 @@ type seeds struct {
 	packs [][]byte
 	// images are others' images, by name; dumps are memory dumps.
 	images, dumps []string
-	// gcd is where the guest's function gcd is in its file; its room in bytes.
+	// gcd is the offset of the guest's function gcd in its file, room its size in bytes, and
+	// gcdAddr its address.
 	gcd, room int
 	gcdAddr   uint64
 	// functions are the guest's.

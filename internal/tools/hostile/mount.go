@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stressLength is how long a mount is worked on.
+// stressLength is the time for which the users of a mount work on it.
 const stressLength = 15 * time.Second
 
 // stress mounts the tracing files, lets several users do random things with them,

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// tally is what was tried and found.
+// tally counts the runs and the findings, and holds the largest memory and times.
 type tally struct {
 	mu       sync.Mutex
 	tried    map[string]int

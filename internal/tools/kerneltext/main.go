@@ -23,7 +23,7 @@ import (
 	"kprobelab/x86"
 )
 
-// slot is how many bytes an instruction has, filled with nops.
+// slot is the number of bytes that each instruction gets; nops fill the rest.
 const slot = 32
 
 func main() {
@@ -254,7 +254,7 @@ func writeSource(list []decoder.Inst, refused map[int]string, file string) error
 	return os.WriteFile(file, b.Bytes(), 0o600)
 }
 
-// refusals are what the assembler says of lines that are right.
+// refusals lists the assembler's errors about lines that are right, with the cause of each.
 var refusals = []struct{ says, cause string }{
 	{"same type of prefix used twice", "a spelled REX beside the one that the operands need, or a prefix twice"},
 	{"is not supported in 64-bit mode", "a CS, DS, ES or SS prefix alone, which counts for nothing"},

@@ -22,7 +22,7 @@ type event struct {
 	Elapsed    float64
 }
 
-// result is how a test ended, as go test -json calls it.
+// result is the result of a test, in the words of go test -json.
 type result string
 
 const (

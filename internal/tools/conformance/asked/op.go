@@ -15,7 +15,7 @@ type Op struct {
 	File, Text string
 }
 
-// Do is what is done with a file.
+// Do is the use that an Op makes of its file.
 type Do string
 
 // The uses: open with truncation or for appending, then one write system call
@@ -26,7 +26,7 @@ const (
 	Read   Do = "read"
 )
 
-// Flags are those of opening the file, as Go's package os has them.
+// Flags returns the flags with which os.OpenFile opens the file.
 func (o *Op) Flags() int {
 	switch o.Do {
 	case Write:
@@ -37,14 +37,14 @@ func (o *Op) Flags() int {
 	return os.O_RDONLY
 }
 
-// Answer is what came of it.
+// Answer is the result of an Op. Errno is 0 if the Op succeeded.
 type Answer struct {
 	Errno int
-	// Text is what was read.
+	// Text is the content that a Read has read.
 	Text string
 }
 
-// Run does it all with a tree.
+// Run does the ops one after the other in a tree, and returns an Answer for each.
 func Run(t tracing.Tree, ops []Op) []Answer {
 	list := make([]Answer, len(ops))
 	for i := range ops {
@@ -83,8 +83,8 @@ func readAll(h tracing.Handle) (string, error) {
 	}
 }
 
-// OpsFile is where the guest finds its ops, a JSON list of Op; AnswersFrame is
-// the frame with its list of Answer.
+// OpsFile is the path of the guest's file with its ops, a JSON list of Op. AnswersFrame
+// names the frame in which the guest sends its list of Answer.
 const (
 	OpsFile      = "/ops.json"
 	AnswersFrame = "answers"

@@ -5,8 +5,8 @@
 // A bpftrace of another version has other words: with -verdicts each script says what becomes of a probe
 // that is missing, and what is compared is whether it is accepted.
 //
-// With -draw it writes the scripts and the commands to a folder, those that -answers has not; without
-// it, it compares. It ends with 1 where something differs.
+// With -draw it writes scripts and commands to a folder, unless -answers has their answers already.
+// Without -draw it compares. Its exit code is 1 if something differs.
 package main
 
 import (

@@ -103,7 +103,7 @@ func greedy(pattern, name string) bool {
 	return parts[last] == "" || name == ""
 }
 
-// command is what decides of a command line.
+// command holds the parts of a command line that decide its verdict: the script, --unsafe, and missing_probes.
 type command struct {
 	text    string
 	unsafe  bool
@@ -199,7 +199,8 @@ func (n *newer) verdict(cmd command) (accepted bool, rules []string) {
 	return !wrong, rules
 }
 
-// explains says whether the rules give the newer tool's verdict, and names those that are others than before.
+// explains reports whether the rules give the newer tool's verdict. cause names the rules
+// that decided.
 func (n *newer) explains(c one, folder string, w said) (right bool, cause string) {
 	cmd, ok := commandOf(c, folder)
 	if !ok {
@@ -209,7 +210,7 @@ func (n *newer) explains(c one, folder string, w said) (right bool, cause string
 	return accepted == (w.code == 0), strings.Join(rules, "; ")
 }
 
-// providers are those that a name or a pattern of them means.
+// providers returns the providers that a name, a short name or a pattern means.
 func providers(name string) []string {
 	short := map[string]string{"k": "kprobe", "kr": "kretprobe", "f": "fentry", "kfunc": "fentry", "fr": "fexit", "kretfunc": "fexit", "t": "tracepoint", "rt": "rawtracepoint"}
 	if long, ok := short[name]; ok {

@@ -17,7 +17,7 @@ const (
 	last     = 30 * time.Second
 )
 
-// answer is what one of the two makes of a script.
+// answer is the exit code and the output of the tool, or of this program, for a script.
 type answer struct {
 	code      int
 	out, said string

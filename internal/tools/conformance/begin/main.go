@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// result is what came of the script of that number.
+// result holds both answers to script number i; err says why there are none.
 type result struct {
 	i            int
 	theirs, ours answer

@@ -7,7 +7,7 @@ import (
 
 // Clocks is the state of a running machine's clocks by its own memory.
 type Clocks struct {
-	// Keys are how often the static keys of clocks are enabled, by name.
+	// Keys holds the enable counts of the clocks' static keys, by the key's name.
 	Keys map[string]int32
 	// Source is the name of the clocksource. Unstable: the kernel has found the time-stamp counter so.
 	Source   string

@@ -75,7 +75,8 @@ func (c *causes) liveHashes() (list []hash) {
 	return list
 }
 
-// rehash is what a seed makes of a hash: neither it nor its negative may be an ENDBR (cfi_rehash).
+// rehash returns a kCFI hash that is changed by the boot's seed. As in cfi_rehash, neither the result nor its negative
+// is the encoding of an ENDBR.
 func rehash(hash, seed uint32) uint32 {
 	const feedback = 0x80200003
 	hash ^= seed

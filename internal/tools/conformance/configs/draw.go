@@ -87,7 +87,7 @@ type drawing struct {
 	set     map[string]bool
 }
 
-// round is how many drawings share the turns of the options.
+// round is the number of drawings in a round. Over a round, the options take turns.
 const round = 3
 
 // draw draws n configurations of a release, in rounds: how many there are decides none of them. Over a round each
@@ -166,7 +166,7 @@ func (d *drawing) String() string {
 	return b.String()
 }
 
-// words names the options that are set and those that are not, in a line.
+// words names in one line the options that are set, then the options that are not.
 func (d *drawing) words() string {
 	var on, off []string
 	for _, o := range d.options {

@@ -79,8 +79,8 @@ type form struct {
 	make func(file string) error
 }
 
-// made are what makedumpfile makes of the two: packed in each way that it has, with levels 1 (zeros are left out) and
-// 31 (caches, programs' pages and free ones, too), as ELF, and flat.
+// made lists the dumps that makedumpfile makes, by its flags (how) from one of two dumps (of): packed in each of its
+// ways, with level 1 (without zero pages) and 31 (also without caches, programs' pages and free pages), as ELF, and flat.
 var made = []struct{ how, of string }{
 	{"-c", "boot's"}, {"-l", "boot's"}, {"-p", "boot's"}, {"-z", "boot's"},
 	{"-c -d 1", "boot's"}, {"-l -d 31", "boot's"}, {"-z -d 31", "boot's"},
@@ -231,7 +231,7 @@ func names() (list []string) {
 	return list
 }
 
-// answer is what a command said of a dump.
+// answer is the exit code and the output of a command on a dump.
 type answer struct {
 	code     int
 	out, err string

@@ -129,8 +129,8 @@ func base(off string) int {
 	return 10
 }
 
-// attachMulti makes one link to every function that the pattern matches among
-// those that ftrace can trace.
+// attachMulti makes one link to all functions that the pattern matches and that ftrace
+// can trace.
 func attachMulti(p *ebpf.ProgramSpec, pattern string, ret bool) error {
 	symbols, err := traceable(pattern)
 	if err != nil {

@@ -144,8 +144,8 @@ func enable(leave []string) error {
 	return nil
 }
 
-// settleTime is how long the list has to stay as it is: the optimizer works 5
-// ticks after a change and then waits until every task has scheduled.
+// settleTime is the time for which kprobes/list has to stay unchanged. The optimizer works
+// 5 ticks after a change, and then waits until every task has scheduled.
 const settleTime = 2 * time.Second
 
 // settle waits until nothing changes any more.

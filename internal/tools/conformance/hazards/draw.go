@@ -14,12 +14,12 @@ import (
 	"kprobelab/x86"
 )
 
-// draw chooses points among those that a workload comes to.
+// draw chooses the points to try. It takes only points that a workload reaches.
 type draw struct {
 	img        *kimage.Image
 	rand       *rand.Rand
 	candidates []candidate
-	// faults are points where it takes a fault too; they are tried whatever is drawn.
+	// faults are the points that need a fault besides the hit. All of them are tried.
 	faults []Point
 }
 
@@ -33,7 +33,7 @@ type candidate struct {
 	// before and after are its neighbours, 0 where there is none. before goes on to the
 	// point whenever it runs.
 	before, after x86.Addr
-	// next is where its instruction ends.
+	// next is the address past its instruction.
 	next x86.Addr
 	// workloads come to it.
 	workloads []string

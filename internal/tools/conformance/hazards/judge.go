@@ -9,7 +9,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Outcome is what came of a point.
+// Outcome is the result of the try at a point.
 type Outcome string
 
 // The outcomes.
@@ -40,29 +40,29 @@ type Point struct {
 	// Hazard is the predicted one, "" for a neighbour.
 	Hazard hazard.ID
 	Effect hazard.Effect
-	// Lands is where control is predicted to come to, 0 where nowhere in particular; Next
-	// is where it is to go on. A neighbour's are those of its hazard: it must not come
-	// to Lands.
+	// Lands is the wrong address that control is predicted to reach, 0 if there is none.
+	// Next is the right one. A neighbour has its hazard's addresses; from a neighbour,
+	// control must not reach Lands.
 	Lands, Next x86.Addr
 	// Module is the parameters of the module that sets the probe, "" for kprobe_events.
 	Module string
 }
 
-// Result is what came of it.
+// Result is the result of the try at a Point.
 type Result struct {
 	Point
 	Outcome Outcome
 	Hits    int
 	// Landed: the machine was about to run what stands at Lands.
 	Landed bool
-	// Register is how a register differs from what it would be after Next, "" where none
-	// was seen to.
+	// Register names a register with a wrong value at Next, and both values; "" if no
+	// difference was seen.
 	Register string
 	// Where is the oops's address by the kernel's own report.
 	Where string
-	// Note is what else there is to say.
+	// Note is a remark for the table, "" for none.
 	Note string
-	// log is what the kernel said while the probe was on.
+	// log holds the kernel's messages while the probe was on.
 	log string
 }
 

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// Report is what came of a kernel.
+// Report holds the results of all tries on one kernel.
 type Report struct {
 	// Listed points have a hazard, Candidates of them can be asked for by kprobe_events,
 	// and Reached of these are come to by a workload.
 	Listed, Candidates, Reached int
 	CPU                         string
 	Seed                        uint64
-	// Results are of the points drawn, Others of those that need a module, and
-	// Reproduced of the module's own functions.
+	// Results holds the results of the drawn points, Others of the points that need a
+	// module, and Reproduced of the module's own functions.
 	Results, Others []Result
 	Reproduced      []Reproduction
 }
 
-// Differ is how many were not as predicted, or not shown.
+// Differ counts the results that are not as predicted, or not shown.
 func (r *Report) Differ() int {
 	differ := len(r.Results) - count(r.Results, AsPredicted) + len(r.Others) - count(r.Others, AsPredicted)
 	for i := range r.Reproduced {
@@ -31,7 +31,7 @@ func (r *Report) Differ() int {
 	return differ
 }
 
-// count is how many of the results have a verdict.
+// count returns the number of results with the verdict v.
 func count(list []Result, v Verdict) (n int) {
 	for i := range list {
 		if list[i].Verdict() == v {

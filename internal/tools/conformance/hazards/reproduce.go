@@ -18,10 +18,10 @@ import (
 // Case is a function of the module (module/cases.c) with an instruction to be probed.
 type Case struct {
 	Name string
-	// Hazard is what it shows, "" for nothing.
+	// Hazard is the hazard that the case shows, "" for a case without one.
 	Hazard hazard.ID
-	// Effect is what happens on a kernel that has the hazard. Where it is a wrong result,
-	// the function returns Without the probe, and With it.
+	// Effect is the harm on a kernel that has the hazard. If it is a wrong result, the
+	// function returns the value Without without the probe, and the value With with it.
 	Effect        hazard.Effect
 	Without, With uint64
 }
@@ -42,7 +42,7 @@ var cases = []Case{
 	{"other_fault", "OTHER_FAULT", hazard.Oops, 0, 0},
 }
 
-// Reproduction is what came of a case.
+// Reproduction is the result of a Case.
 type Reproduction struct {
 	Case
 	// Has: the kernel has the hazard.

@@ -8,7 +8,8 @@ import (
 // spotter reads what a kernel says, and finds the first oops in it.
 type spotter struct {
 	line []byte
-	// head is what the kernel said that a RIP line belongs to.
+	// head is the outcome that the last report's heading means; the RIP lines that follow
+	// belong to it. "" before the first heading.
 	head  Outcome
 	found chan spotted
 }

@@ -9,7 +9,7 @@ import (
 	"kprobelab/internal/qemu/frame"
 )
 
-// atOnce is how many machines run at once.
+// atOnce is the number of machines that run at once.
 const atOnce = 2
 
 // try tries each point: a hazard on a machine of its own, the neighbours on one after

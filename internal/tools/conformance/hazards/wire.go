@@ -26,7 +26,7 @@ const (
 	NotEnded = "not ended"
 )
 
-// Tried is what came of running a workload with a probe.
+// Tried is the result of running a workload before, with and after a probe.
 type Tried struct {
 	// Refused says why there is no probe.
 	Refused string
@@ -34,7 +34,7 @@ type Tried struct {
 	// and when it was off again; Status… is how each ended.
 	Before, With, After               string
 	StatusBefore, Status, StatusAfter string
-	// Hits is how often the probe was hit.
+	// Hits is the number of the probe's hits.
 	Hits int
 	// Log has the kernel's messages while the probe was on.
 	Log string

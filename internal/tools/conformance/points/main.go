@@ -90,7 +90,7 @@ func (d *drawer) inlined(s source.Symbol) string {
 	return ""
 }
 
-// comparison is what came out so far.
+// comparison holds the files and programs to compare with, and counts the outcomes.
 type comparison struct {
 	image, program, stap, tree string
 	found                      map[string]map[string]int // by kind, then by outcome
@@ -98,10 +98,10 @@ type comparison struct {
 	differences                []string
 }
 
-// batch is how many points one run gets.
+// batch is the number of points that one run of stap gets.
 const batch = 20
 
-// run compares points: those that are given, else n that are drawn.
+// run compares the given points, or n drawn points if none are given.
 func (c *comparison) run(points []string, n int, seed uint64, show int) (bool, error) {
 	for _, point := range points {
 		if err := c.compare([]drawn{{"given", point}}); err != nil {
@@ -282,7 +282,7 @@ func (c *comparison) differs(format string, a ...any) {
 
 const same, neither, noneThere = "the same", "nothing in either", "none in stap"
 
-// settled are the outcomes that are as they should be, with the causes of those that differ.
+// settled holds the outcomes that need no report: the places agree, or they differ for a known cause.
 var settled = map[string]bool{same: true, neither: true, listed: true, oneLine: true, written: true}
 
 const (

@@ -15,7 +15,7 @@ const (
 	otherVariables = "others, without a known cause"
 )
 
-// compareVariables has both list the points (-L), and compares the variables of those that both have.
+// compareVariables has both programs list the points (-L), and compares the variables of the places that both list.
 func (c *comparison) compareVariables(list []drawn, theirs, ours map[int][]place) error {
 	var points []string
 	for _, d := range list {

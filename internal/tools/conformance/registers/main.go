@@ -20,7 +20,7 @@ import (
 	"kprobelab/watch/registers"
 )
 
-// program is where the dump has testdata/registers.elf.
+// program is the path of testdata/registers.elf in the dump's guest.
 const program = "/bin/registers"
 
 // budget is enough for some hundred questions.

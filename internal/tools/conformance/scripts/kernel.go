@@ -43,7 +43,7 @@ func hostKernel() (*bpftrace.Kernel, error) {
 	return k, nil
 }
 
-// tracefs is where the running kernel's tracing files are, for those who may read them.
+// tracefs is the folder of the running kernel's tracing files. On most systems only root may read them.
 const tracefs = "/sys/kernel/tracing/"
 
 // formatField is a line of an event's format file: type, name, elements, size, and whether it is signed.

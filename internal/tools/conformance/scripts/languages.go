@@ -18,7 +18,7 @@ import (
 // language is one of the languages, with the corpus and the two that read it.
 type language struct {
 	corpus string
-	// least is how many of 100 verdicts have to be the same.
+	// least is the percentage of verdicts that have to be the same.
 	least int
 	// draw makes a script, nil where scripts are made of the corpus.
 	draw   func(r *rand.Rand) string
@@ -57,7 +57,7 @@ func languageOf(name, tool, tree string) (*language, error) {
 	return nil, fmt.Errorf("%s: the languages are stap, stap-types and bpftrace", name)
 }
 
-// patience is how long a tool may take.
+// patience is the time that a tool may take.
 const patience = time.Minute
 
 // errNoAnswer: the tool took longer.
@@ -104,7 +104,7 @@ func stapOurs(script string) verdict {
 	return verdict{true, tree}
 }
 
-// arguments are those that the scripts get.
+// arguments are the arguments that each script gets.
 var arguments = []string{"3", "42"}
 
 // ofSystem are warnings about functions and files that one of the two does not know here, with a source line that is

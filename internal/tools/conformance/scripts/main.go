@@ -46,7 +46,7 @@ func main() {
 	}
 }
 
-// verdict is what one of the two says of a script.
+// verdict says whether the tool, or this program, accepts a script, and with which text.
 type verdict struct {
 	accepted bool
 	text     string // the parse tree, or the errors

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// answers are what perf said of probes, in a file that outlives a run: perf is most of what a run costs.
+// answers holds perf's answers to probes, and keeps them in a file for later runs: perf takes most of a run's time.
 type answers struct {
 	file *os.File // nil where nothing is kept
 	of   map[string]string

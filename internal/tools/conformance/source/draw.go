@@ -127,7 +127,7 @@ func (d *drawer) parts() (string, bool) {
 	return fn + " " + v.Name + path + d.cast(t), true
 }
 
-// maxPath is how many steps lead to a part.
+// maxPath bounds the steps of a path to a part of a variable.
 const maxPath = 5
 
 // path is a way into a type.

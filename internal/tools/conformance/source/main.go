@@ -40,8 +40,8 @@ func main() {
 	}
 }
 
-// readme is what perf reads of the kernel it runs on, where it may: root's perf mounts tracefs for
-// it when it is asked for anyProbe.
+// readme is the tracing README of the running kernel, which perf reads if it may. To ask perf for
+// anyProbe as root makes perf mount tracefs.
 const (
 	readme   = "/sys/kernel/tracing/README"
 	anyProbe = "vfs_read"
@@ -99,8 +99,8 @@ func run(image string, perf []string, n int, seed uint64, show int, kept string)
 	return c.report(n), nil
 }
 
-// atOnce is how many perfs run while what the ones before wrote is compared. One perf that is asked for several
-// probes reads the debugging information anew for each.
+// atOnce is the number of perf processes that run while earlier answers are compared. One process for several
+// probes would not be faster: it reads the debugging information again for each probe.
 const atOnce = 2
 
 // question is a probe that perf is asked for.
@@ -126,7 +126,7 @@ func (c *comparison) answer(q question) error {
 	return c.said.keep(q.probe, theirs)
 }
 
-// comparison is what came out so far.
+// comparison holds the image and perf, and counts the verdicts so far.
 type comparison struct {
 	file     *source.File
 	features perfprobe.Features
@@ -138,7 +138,8 @@ type comparison struct {
 	show     int
 }
 
-// ours is what is written here.
+// ours returns this project's definitions for a probe, one a line. With asPerf, the writer does as perf does where
+// both differ.
 func (c *comparison) ours(probe string, asPerf bool) (string, error) {
 	p, err := perfprobe.Parse(definition.ReadLine(probe))
 	if err != nil {
@@ -158,7 +159,7 @@ func (c *comparison) ours(probe string, asPerf bool) (string, error) {
 
 const died = "perf died\n"
 
-// theirs is what perf writes of a probe, "" where it refuses it, and died where it ended with a signal.
+// theirs returns perf's definitions for a probe: "" if perf refuses the probe, died if a signal ended perf.
 func (c *comparison) theirs(probe string) string {
 	args := append(slices.Clone(c.perf[1:]), "probe", "-q", "-k", c.image, "-D", probe)
 	out, err := exec.Command(c.perf[0], args...).Output()

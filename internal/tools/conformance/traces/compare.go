@@ -12,12 +12,13 @@ import (
 // tracing files that the host wrote are system calls like others.
 const hostsTask = "1"
 
-// result is what a comparison found.
+// result counts the records of a comparison by its findings.
 type result struct {
-	// ours and kernels are how many records were compared, tasks how many tasks made
+	// ours and kernels count the compared records of each side, tasks the tasks that made
 	// them.
 	ours, kernels, tasks int
-	// same are the records that are equal as they are, by those that a rule made equal.
+	// same counts the records that are equal as they are, by the records that a rule made
+	// equal, one count per rule.
 	same int
 	by   []int
 	// renumbered: process numbers differ. moved are the records whose place among those
@@ -26,7 +27,8 @@ type result struct {
 	moved      int
 	// background are the records of tasks of the kernel's own that one side has.
 	background int
-	// pointers are the records that differ in the pointers of objects, numbered those that differ in a process number.
+	// pointers counts the records that differ in the pointers of objects, numbered the records that differ in a process
+	// number.
 	pointers, numbered int
 	// raced are the records of futexes of tasks that had to wait at others.
 	raced int

@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// maxShown is how many differences are printed.
+// maxShown bounds the differences that are printed.
 const maxShown = 20
 
 func main() {

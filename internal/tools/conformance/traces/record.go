@@ -18,7 +18,7 @@ type record struct {
 	place string
 }
 
-// stackName is what the line of a stack has in the place of an event.
+// stackName is the text that a stack's line has in place of an event's name.
 const stackName = "<stack trace>"
 
 func (r record) isStack() bool { return r.event == stackName }

@@ -26,7 +26,7 @@ func inWhat(bits uint64) string {
 // inMemory is the bit of memory.
 const inMemory = 8
 
-// answers are what a kernel said.
+// answers holds the answers of a kernel.
 type answers struct {
 	status, words, masked, control uint64
 	output                         string

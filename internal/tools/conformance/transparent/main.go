@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// known is what there is to know of the program before the kernel is asked.
+// known holds the facts about the program that are computed before the kernel is asked.
 type known struct {
 	Code   int
 	Output string // stdout and stderr, as one pipe gets them
@@ -51,7 +51,7 @@ type known struct {
 	Hits          []uint64
 	SyscallBefore []uint32
 	NotAlone      int
-	// AsCalls are those of them that become calls: memory may differ.
+	// AsCalls are the Places with a nop that becomes a call. Memory may differ there.
 	AsCalls []uint32
 }
 

@@ -13,7 +13,7 @@ import (
 	"kprobelab/x86"
 )
 
-// answer is what a kernel said of one place (struct answer of testdata/init/uprobes.c).
+// answer is the kernel's answer for one place (struct answer of testdata/init/uprobes.c).
 type answer struct {
 	state, signal, stepped byte
 	// first is the first byte while the probe was there, and left after it.

@@ -21,8 +21,8 @@ const pageSize = 4096
 // corpus is the file that is asked about.
 type corpus struct {
 	code []byte
-	// instructions are where each instruction of the programs is the first time, stands for how many
-	// boundaries it is there.
+	// instructions holds the offset of each instruction's first occurrence in the programs. stands holds,
+	// by this offset, the number of boundaries with the same instruction.
 	instructions []uint32
 	stands       map[uint32]int
 	seen         map[instruction]uint32

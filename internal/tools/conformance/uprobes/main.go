@@ -170,7 +170,7 @@ func readNumbers(name string) ([]uint32, error) {
 	return list, nil
 }
 
-// counted is how many places were asked, and for how many boundaries they stand.
+// counted is the number of places that were asked, and of the boundaries that they stand for.
 type counted struct{ places, boundaries int }
 
 func printCounts(w io.Writer, count map[string]counted) {

@@ -31,7 +31,7 @@ type options struct {
 // what the kernel answers.
 var errNotRun = errors.New("the guest did not run to its end")
 
-// most is how many differences are printed.
+// most bounds the differences that are printed.
 const most = 20
 
 func main() {

@@ -92,7 +92,7 @@ func names() (list []string) {
 	return list
 }
 
-// limit is how long a workload may take.
+// limit is the time that a workload may take.
 const limit = 30 * time.Second
 
 // run runs a workload in a process of its own, and returns what it wrote and how it
@@ -118,11 +118,11 @@ func run(name string) (text, status string) {
 	return out.String(), status
 }
 
-// usual is what each workload writes without a probe, and how it ends.
+// usual holds the output and the status of each workload without a probe, by its name.
 var usual = map[string][2]string{}
 
-// learn runs every workload three times, and returns those that write the same the
-// second and the third time. What a first run sets up is there from then on.
+// learn runs every workload three times, and returns the workloads whose second and third
+// run have the same output and succeed. The first run makes what later runs find.
 func learn() (alike []string) {
 	for _, name := range names() {
 		run(name)
