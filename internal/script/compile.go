@@ -19,7 +19,7 @@ type (
 	stmtFn func(*Thread) ctl
 )
 
-// ctl is how a statement has ended.
+// ctl is the way in which a statement ends: it goes on to the next one, or leaves a loop, a function or the handler.
 type ctl uint8
 
 const (
@@ -35,7 +35,7 @@ const (
 type body struct {
 	run         stmtFn
 	ints, texts int
-	// slots are where the locals are, each among those of its type.
+	// slots are the places of the locals in the frame. Strings count among strings, all other types among integers.
 	slots []int
 	types []Type
 }
@@ -49,12 +49,12 @@ func (b *body) clear(t *Thread, ib, tb int) {
 	}
 }
 
-// ErrTooLarge: a program that wants more memory than its limits give.
+// ErrTooLarge refuses a program that needs more memory than its limits give.
 type ErrTooLarge struct{ What string }
 
 func (e *ErrTooLarge) Error() string { return e.What }
 
-// Compile checks a program and makes code of it. A mistake of the front end's is an error that
+// Compile checks a program and makes code of it. If a front end made a wrong program, the error
 // begins with BUG.
 func Compile(p *Program) (code *Code, err error) {
 	defer func() {
@@ -96,7 +96,7 @@ func Compile(p *Program) (code *Code, err error) {
 	return c, nil
 }
 
-// mistake is what is wrong with a program that a front end made.
+// mistake is the panic value for a wrong program of a front end; Compile turns it into an error.
 type mistake string
 
 func bug(format string, a ...any) { panic(mistake(fmt.Sprintf(format, a...))) }
@@ -133,7 +133,7 @@ func (c *compiler) newText() int { c.b.texts++; return c.b.texts - 1 }
 
 func (c *compiler) limit() int { return c.c.program.Limits.StringSize - 1 }
 
-// hold evaluates a string into a place of the frame, and gives it.
+// hold makes the code that evaluates a string into a place of the frame and returns its bytes.
 func (c *compiler) hold(e Expr) func(*Thread) []byte {
 	if s, ok := e.(Text); ok {
 		b := []byte(s[:min(len(s), c.limit())])
@@ -171,7 +171,7 @@ func (c *compiler) arguments(list []Expr, types func(i int) Type) []argument {
 	return out
 }
 
-// own is hold whose text nobody else has.
+// own does as hold, and never shares the bytes with another expression.
 func (c *compiler) own(e Expr) func(*Thread) []byte {
 	n := c.newText()
 	fn := c.text(e)
@@ -192,8 +192,8 @@ func evaluate(t *Thread, list []argument) {
 	}
 }
 
-// key appends an element's key to the thread's keys, and returns where it begins: who has used
-// it takes it away. Parts that are nil are left out.
+// key makes the code that appends an element's key to the thread's keys and returns the key's
+// beginning. The caller cuts the key off after use. Parts that are nil are left out.
 func (c *compiler) key(a *Array, keys []Expr) func(*Thread) int {
 	if len(keys) != len(a.Keys) {
 		bug("%s has %d keys, not %d", a.Name, len(a.Keys), len(keys))
@@ -241,7 +241,7 @@ func anyParts(keys []Expr) (parts []bool, some bool) {
 	return parts, some
 }
 
-// entry is the element that an expression means, made where it is not there with make.
+// entry makes the code that finds an element of an array. With make it adds a missing element.
 func (c *compiler) entry(e Elem, make bool) func(*Thread) (*table, int32) {
 	key, index, near := c.key(e.Array, e.Keys), e.Array.index, e.Near
 	return func(t *Thread) (*table, int32) {
@@ -261,7 +261,7 @@ func (c *compiler) entry(e Elem, make bool) func(*Thread) (*table, int32) {
 	}
 }
 
-// stat is the aggregate that an expression means; nil where there is none yet.
+// stat makes the code that finds an aggregate; the code returns nil if the array has no such element.
 func (c *compiler) stat(e Expr, make bool) func(*Thread) *stat {
 	if e.Type() != Stat {
 		bug("%T is no aggregate", e)

@@ -281,7 +281,7 @@ func (c *compiler) load(e Load) intFn {
 	}
 }
 
-// integer is what bytes have, the lowest first.
+// integer returns the little-endian integer in b, at most 8 bytes; signed extends its highest bit.
 func integer(b []byte, signed bool) int64 {
 	var v uint64
 	for i := len(b) - 1; i >= 0; i-- {
@@ -575,8 +575,8 @@ func (c *compiler) call(e Call) func(*Thread) {
 	}
 }
 
-// builtin makes the code that evaluates a builtin's arguments; who has called it takes one
-// from the thread's depth.
+// builtin makes the code that evaluates a builtin's arguments. The caller decrements the
+// thread's depth after the call.
 func (c *compiler) builtin(e CallBuiltin) func(*Thread) *Args {
 	b := e.Builtin
 	if len(e.Args) != len(b.Params) || len(e.Args) > MaxArgs {

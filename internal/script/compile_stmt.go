@@ -191,7 +191,7 @@ func (c *compiler) try(s Try) stmtFn {
 	}
 }
 
-// guarded does something that may fail. Where it does, the thread is as it was before.
+// guarded does something that may fail. If it fails, the thread is as it was before.
 func (t *Thread) guarded(do func()) (ok bool) {
 	ib, tb, nesting, depth, busy, keys, loops := t.ib, t.tb, t.nesting, t.depth, t.busy, len(t.keys), len(t.loops)
 	defer func() {
@@ -208,7 +208,7 @@ func (t *Thread) guarded(do func()) (ok bool) {
 	return true
 }
 
-// keepText stores a string that make gives.
+// keepText stores the string that make returns.
 func (c *compiler) keepText(to Expr, make textFn) func(*Thread) {
 	set := c.assignText(Assign{To: to, Op: Set, X: fixed{make}})
 	n := c.newText()

@@ -158,10 +158,10 @@ type Member struct {
 // Register is a register of the hit, by its DWARF number.
 type Register struct{ N int }
 
-// Saved is what an entry has stored for the return of the same call (SetSaved).
+// Saved is word N that the entry of a function has stored for the return of the same call (SetSaved).
 type Saved struct{ N int }
 
-// Extractor is what an aggregate can be asked for.
+// Extractor selects a number of an aggregate, such as its count or its average.
 type Extractor uint8
 
 const (
@@ -173,7 +173,7 @@ const (
 	Variance
 )
 
-// Extract asks an aggregate: a Global or an Elem.
+// Extract reads a number of an aggregate: a Global or an Elem.
 type Extract struct {
 	What Extractor
 	Of   Expr
@@ -201,7 +201,7 @@ type Sprintf struct {
 	Near   string
 }
 
-// Rescue is a string, or Else where finding it fails.
+// Rescue is the string X, or Else if the evaluation of X fails.
 type Rescue struct{ X, Else Expr }
 
 func (Number) Type() Type        { return Int }

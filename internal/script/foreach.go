@@ -3,8 +3,8 @@ package script
 // unlimited is the limit of a loop that has none.
 const unlimited = 1 << 62
 
-// foreach makes the code of a loop over an array. What it goes over is decided at its
-// beginning.
+// foreach makes the code of a loop over an array. The list of its elements is made before the
+// first turn.
 func (c *compiler) foreach(s Foreach) stmtFn {
 	index, near := s.Array.index, s.Near
 	var keys []func(*Thread, []byte)
@@ -99,7 +99,7 @@ func (c *compiler) keepValue(s Foreach) func(*Thread, *table, int32) {
 	return func(t *Thread, tab *table, i int32) { set(t, tab.ints[i]) }
 }
 
-// place is where a string variable is.
+// place makes the code that returns a string variable's memory.
 func (c *compiler) place(e Expr) func(*Thread) *[]byte {
 	switch e := e.(type) {
 	case Local:

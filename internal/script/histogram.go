@@ -5,14 +5,14 @@ import "math/bits"
 // Histogram says which buckets an aggregate keeps.
 type Histogram struct {
 	Kind HistogramKind
-	// Start, Stop and Interval are a linear one's. StopIsAbove: Stop has no bucket of its own, as bpftrace has it.
+	// Start, Stop and Interval are for Linear. StopIsAbove: as in bpftrace, Stop has no bucket of its own.
 	Start, Stop, Interval int64
 	StopIsAbove           bool
-	// Shift scales what the variance is made of.
+	// Shift is the number of bits by which mean and variance are scaled.
 	Shift int
 	// Bits is for Powers.
 	Bits int
-	// Unsigned is for values that are.
+	// Unsigned means that the values are unsigned.
 	Unsigned bool
 }
 
@@ -23,13 +23,13 @@ const (
 	NoHistogram HistogramKind = iota
 	Linear
 	Logarithmic
-	// Powers has one bucket for what is below 0, and 1<<Bits for each power of 2: the first ones
-	// have one value each.
+	// Powers has one bucket for negative values, and 1<<Bits buckets for each power of 2. The first
+	// buckets have one value each.
 	Powers
 )
 
-// MaxBuckets is how many buckets a linear histogram may have, those of what is too low and too
-// high not counted.
+// MaxBuckets is the number of buckets that a linear histogram may have between Start and Stop.
+// The buckets for lower and for higher values are not counted.
 const MaxBuckets = 128
 
 const (
@@ -37,7 +37,7 @@ const (
 	logZero    = 64
 )
 
-// Buckets is how many there are, with those for what is below and above a linear one's.
+// Buckets returns the number of buckets. Those for values below and above a linear histogram are counted.
 func (h *Histogram) Buckets() int {
 	switch h.Kind {
 	case Linear:
@@ -54,7 +54,8 @@ func (h *Histogram) Buckets() int {
 	return 0
 }
 
-// Value is where a bucket begins, of negative numbers the nearest to 0. What is too low has none.
+// Value returns the number by which bucket n is printed: its value that is nearest to 0. It has no
+// meaning for the bucket of values below a linear histogram.
 func (h *Histogram) Value(n int) int64 {
 	switch {
 	case h.Kind == Linear:
@@ -72,7 +73,7 @@ func (h *Histogram) Value(n int) int64 {
 	return 1 << (n - logZero - 1)
 }
 
-// bucket is where a value belongs.
+// bucket returns the index of the bucket that counts v.
 func (h *Histogram) bucket(v int64) int {
 	last := h.Buckets() - 1
 	if h.Kind == Linear {
@@ -101,7 +102,8 @@ func (h *Histogram) bucket(v int64) int {
 	return min(logZero+bits.Len64(uint64(v)), last)
 }
 
-// Filled are the first and the last bucket with something in it, -1 for none, and the largest count.
+// Filled returns the indexes of the first and the last bucket that are not empty (-1 if all are empty), and the
+// largest count.
 func Filled(counts []int64) (low, high int, most int64) {
 	low, high = -1, -1
 	for i, n := range counts {
@@ -116,10 +118,11 @@ func Filled(counts []int64) (low, high int, most int64) {
 	return low, high, most
 }
 
-// histogramWidth is how wide the bars are.
+// histogramWidth is the number of characters that a bar may have.
 const histogramWidth = 50
 
-// elided is how many empty buckets are shown before those that are left out.
+// elided is the number of empty buckets that are printed next to one with a count. Empty buckets
+// farther away are left out.
 const elided = 2
 
 func width(v int64) int {
@@ -133,7 +136,7 @@ func width(v int64) int {
 	return n
 }
 
-// shown are the first and the last bucket to print, and the largest count.
+// shown returns the indexes of the first and the last bucket to print, and the largest count.
 func (h *Histogram) shown(counts []int64) (low, high int, most int64) {
 	low, high, most = Filled(counts)
 	high = max(high, 0)

@@ -4,7 +4,7 @@ package script
 type Type uint8
 
 const (
-	// None is for what has no value.
+	// None is the result type of a function without a value.
 	None Type = iota
 	Int
 	String
@@ -16,17 +16,17 @@ func (t Type) String() string { return [...]string{"unknown", "long", "string", 
 
 // Limits bound what a handler may do.
 type Limits struct {
-	// StringSize is the room of a string with the NUL that C ends it with.
+	// StringSize is the room of a string in bytes, the NUL of C included.
 	StringSize int
-	// Entries is the room of an array that does not say its own.
+	// Entries is the room of an array whose Max is 0, in elements.
 	Entries int
-	// Nesting is how deep calls may be nested.
+	// Nesting is the number of calls that may be active inside of each other.
 	Nesting int
-	// Memory bounds what arrays take, in bytes.
+	// Memory bounds the arrays of a program, in bytes.
 	Memory int
 }
 
-// Program is what a script says, in a form that runs.
+// Program is a script after its front end: variables, functions and handlers that Compile can turn into code.
 type Program struct {
 	Limits   Limits
 	Vars     []*Var
@@ -39,7 +39,7 @@ type Program struct {
 type Var struct {
 	Name string
 	Type Type
-	// Number and Text are what it has at the beginning.
+	// Number and Text are its first value.
 	Number int64
 	Text   string
 	// Histogram is an aggregate's.
@@ -73,42 +73,42 @@ type Func struct {
 	Locals []Type
 	Params int
 	Body   Stmt
-	// Next is what runs in its place when it ends with Skip, nil for an error.
+	// Next is the function that runs in its place when it ends with Skip. If Next is nil, Skip is an error.
 	Next *Func
 
 	code *body
 }
 
-// Handler is what runs at a probe.
+// Handler is the code that a probe runs.
 type Handler struct {
 	Name   string
 	Locals []Type
 	Body   Stmt
-	// Actions is how many statements it may execute.
+	// Actions is the number of statements that one run may execute.
 	Actions int
 
 	code *body
 }
 
-// Builtin is a function of the host. It gets its arguments evaluated; strings are valid
+// Builtin is a function of the host. Its arguments are evaluated; strings are valid
 // until it returns.
 type Builtin struct {
 	Name   string
 	Params []Type
 	Result Type
-	// Int is called where the result is Int or None, Text where it is String: it appends to
-	// dst, whose capacity it must not pass: at most the limit's StringSize less one byte.
+	// Int is called if the result is Int or None, Text if it is String. Text appends to
+	// dst and must not exceed its capacity: at most Limits.StringSize less one byte.
 	Int  func(t *Thread, a *Args) int64
 	Text func(t *Thread, a *Args, dst []byte) []byte
 }
 
-// MaxArgs is how many arguments a builtin can have.
+// MaxArgs is the number of arguments that a builtin may have.
 const MaxArgs = 8
 
 // Args are a builtin's arguments: each is in the array of its type, at its own place.
 type Args struct {
 	Int  [MaxArgs]int64
 	Text [MaxArgs][]byte
-	// Near says where the call is, for errors.
+	// Near names the place of the call, for errors.
 	Near string
 }

@@ -16,7 +16,7 @@ import (
 
 var small = Limits{StringSize: 16, Entries: 8, Nesting: 5, Memory: 16 << 20}
 
-// ran is what a handler prints, and its error.
+// ran compiles p with the handler h, runs h, and returns its output and its error.
 func ran(t *testing.T, p *Program, h *Handler) (string, error) {
 	t.Helper()
 	if p.Limits == (Limits{}) {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// table is an array's content: all of its memory is there from the beginning. A key is its
+// table is an array's content. All of its memory is allocated at the beginning. A key is its
 // parts one after the other, integers as 8 bytes, strings as 2 bytes of length and their own.
 type table struct {
 	of    *Array
@@ -21,7 +21,7 @@ type table struct {
 	nodes []node
 	// heads are the first entry of each chain, plus 1.
 	heads []int32
-	// first and last are the entries in the order in which they came, free those without a key.
+	// first and last are the ends of the list of entries, the oldest first. free is the first unused entry.
 	first, last, free int32
 	n                 int
 	// order is for loops in sorted order, one inside another.
@@ -39,7 +39,7 @@ const nobody int32 = -1
 
 var seed = maphash.MakeSeed()
 
-// tableSize is what a table takes, in bytes.
+// tableSize returns the memory of an array's table, in bytes.
 func tableSize(a *Array, l *Limits) int {
 	entry := keyRoom(a, l) + 64
 	switch a.Value {
@@ -123,7 +123,7 @@ func (t *table) find(key []byte) int32 {
 	return nobody
 }
 
-// put is the entry of a key, made if there is none: nobody where there is no room.
+// put returns the entry of a key, and makes it if there is none. It returns nobody if there is no room.
 func (t *table) put(key []byte) int32 {
 	if i := t.find(key); i != nobody {
 		return i
@@ -197,8 +197,8 @@ func (t *table) setText(i int32, s []byte) {
 	t.lens[i] = uint16(copy(t.texts[at:at+t.text-1], s))
 }
 
-// part is the part of a key from at on, and where the next one begins. Of an integer it is the
-// 8 bytes.
+// part returns part number n of a key, which begins at at, and the beginning of the next part. An integer's
+// part is its 8 bytes.
 func (t *table) part(key []byte, n, at int) (part []byte, next int) {
 	if t.of.Keys[n] == String {
 		size := int(binary.LittleEndian.Uint16(key[at:]))
@@ -207,7 +207,7 @@ func (t *table) part(key []byte, n, at int) (part []byte, next int) {
 	return key[at : at+8], at + 8
 }
 
-// nth is one part of an entry's key.
+// nth returns part number n of an entry's key, from 0 on.
 func (t *table) nth(i int32, n int) []byte {
 	key, at := t.key(i), 0
 	for k := range n {
@@ -217,7 +217,8 @@ func (t *table) nth(i int32, n int) []byte {
 	return part
 }
 
-// matches compares an entry's key with parts, of which those that any has count as equal.
+// matches reports whether an entry's key has the parts of key. A part whose anyPart is true matches any value;
+// key leaves it out.
 func (t *table) matches(i int32, key []byte, anyPart []bool) bool {
 	mine, at, theirs := t.key(i), 0, 0
 	for n := range t.of.Keys {
@@ -234,7 +235,7 @@ func (t *table) matches(i int32, key []byte, anyPart []bool) bool {
 	return true
 }
 
-// Unpack is the nth value of a tuple, in the result of its type.
+// Unpack returns value number n of a tuple, in the result of its type.
 func Unpack(b []byte, layout []Type, n int) (number int64, text []byte) {
 	for i, typ := range layout {
 		if typ != String {
@@ -261,7 +262,7 @@ func Unpack(b []byte, layout []Type, n int) (number int64, text []byte) {
 
 func number(b []byte) int64 { return int64(binary.LittleEndian.Uint64(b)) }
 
-// compare is the order of two entries by a key from 1 on, or by their value.
+// compare returns the order of two entries by part number by of their keys, from 1 on, or by their value if by is 0.
 func (t *table) compare(a, b int32, by int, what Extractor) int {
 	if by > 0 {
 		x, y := t.nth(a, by-1), t.nth(b, by-1)
@@ -291,12 +292,12 @@ func order(x, y int64) int {
 	return 0
 }
 
-// maxFew is how many entries are few: to find the first ones, an array is not sorted whole.
+// maxFew is the number of wanted entries up to which list looks for the first ones and does not sort the whole array.
 const maxFew = 30
 
-// list appends the entries to order, and returns where they begin. If by is not negative, they are sorted, at
-// least the first of them that are wanted; those of an array stay in that order, as in stap, but aggregates do
-// not, which it collects anew each time.
+// list appends the entries to order, and returns the index of the first. If by is not negative, it sorts them, or at
+// least the first ones if only some are wanted. As in stap, an array keeps the sorted order afterwards. An array of
+// aggregates does not, because stap collects it anew for each loop.
 func (t *table) list(by int, what Extractor, descending bool, wanted int64) int {
 	from := len(t.order)
 	for i := t.first; i != nobody; i = t.nodes[i].next {
@@ -324,7 +325,7 @@ func (t *table) list(by int, what Extractor, descending bool, wanted int64) int 
 	return from
 }
 
-// firstFew puts the first n of a list in front of it. One that another takes the place of follows them.
+// firstFew moves the first n entries in sort order to the front of a list. An entry that loses its place follows them.
 func firstFew(list []int32, n int, compare func(a, b int32) int) {
 	slices.SortStableFunc(list[:n], compare)
 	for i := n; i < len(list); i++ {
@@ -340,7 +341,7 @@ func firstFew(list []int32, n int, compare func(a, b int32) int) {
 	}
 }
 
-// arrange puts the entries in the order of a list of all.
+// arrange links the entries in the order of list, which has all of them.
 func (t *table) arrange(list []int32) {
 	t.first, t.last = nobody, nobody
 	for _, i := range list {
@@ -354,7 +355,7 @@ func (t *table) arrange(list []int32) {
 	}
 }
 
-// extract asks an aggregate; of an empty one, only the count and the sum can be told.
+// extract returns a number of an aggregate. An empty aggregate has only a count and a sum.
 func (s *stat) extract(what Extractor) (v int64, ok bool) {
 	switch what {
 	case Count:
@@ -376,7 +377,7 @@ func (s *stat) extract(what Extractor) (v int64, ok bool) {
 	if s.count < 2 {
 		return 0, true
 	}
-	// As of several CPUs, whose means differ from the whole's: stap adds them up so for one, too.
+	// stap adds up the aggregates of several CPUs, whose means differ from the mean of all. It does so for one CPU, too.
 	off := s.mean - (s.sum<<s.shift)/s.count
 	return (s.count*off*off + (s.count-1)*s.variance) / (s.count - 1) >> (2 * s.shift), true
 }

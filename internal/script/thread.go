@@ -7,13 +7,13 @@ import (
 	"regexp"
 )
 
-// Context is where a handler runs: a hit, or whatever else made it run.
+// Context gives a handler the registers and the memory of the hit at which it runs.
 type Context interface {
-	// Register is a register of the hit by its DWARF number.
+	// Register returns a register of the hit by its DWARF number.
 	Register(n int) uint64
-	// Read reads memory, of the current task's program with user. False is a fault.
+	// Read reads memory; with user it is the memory of the current task's program. False is a fault.
 	Read(addr uint64, b []byte, user bool) bool
-	// SetRegister and Write change them. False is for what cannot be changed.
+	// SetRegister and Write change a register and memory. They return false if they cannot.
 	SetRegister(n int, v uint64) bool
 	Write(addr uint64, b []byte, user bool) bool
 	// Saved and SetSaved are words that the entry and the return of one call share.
@@ -39,15 +39,15 @@ type Thread struct {
 	stats    []stat
 	tables   []*table
 
-	// kept is what builtins keep from one call to the next.
+	// kept holds the bytes that builtins keep from one call to the next, by the builtin's name.
 	kept map[string]*[]byte
 
-	// word is for what a Load reads.
+	// word is the buffer of a Load.
 	word  [8]byte
 	keys  []byte // of elements, innermost last
 	loops []mark
 	out   []byte
-	// lines are those that are being made, one inside another.
+	// lines are the buffers of lines that are being made, one inside another; busy of them are in use.
 	lines [][]byte
 	busy  int
 
@@ -71,7 +71,7 @@ type Thread struct {
 	subject []byte
 }
 
-// Kept is what a builtin keeps from one call to the next while the script runs, by its name.
+// Kept returns the bytes that a builtin keeps from one call to the next while the script runs. builtin is its name.
 func (t *Thread) Kept(builtin string) *[]byte {
 	b := t.kept[builtin]
 	if b == nil {
@@ -84,13 +84,13 @@ func (t *Thread) Kept(builtin string) *[]byte {
 	return b
 }
 
-// mark is where a loop's entries begin in its table's order.
+// mark is the beginning of a loop's entries in the order of its table.
 type mark struct {
 	t    *table
 	from int
 }
 
-// Error is what ended a handler.
+// Error is the error that ended a handler. Near names its place in the script, "" for none.
 type Error struct{ Message, Near string }
 
 func (e *Error) Error() string {
@@ -100,11 +100,11 @@ func (e *Error) Error() string {
 	return e.Message + " " + e.Near
 }
 
-// outRoom is how much is printed at a time, at least; a line may be as long.
+// outRoom is the number of bytes that a Thread collects before it writes them, and the room of a line's buffer.
 const outRoom = 8192
 
-// NewThread has a program's variables with what they have at the beginning. What handlers print
-// goes to w after each.
+// NewThread makes a thread whose variables have their first values. The output of each handler
+// goes to w after the handler has ended.
 func (c *Code) NewThread(w io.Writer) *Thread {
 	p, l := c.program, &c.program.Limits
 	t := &Thread{
@@ -130,18 +130,18 @@ func (c *Code) NewThread(w io.Writer) *Thread {
 	return t
 }
 
-// abort is what an error unwinds with.
+// abort is the panic value with which Fail unwinds a handler.
 type abort struct{}
 
 var aborted = &abort{}
 
-// Fail ends what runs with an error; a Try catches it. Builtins call it.
+// Fail ends the running handler with an error, unless a Try catches the error. Builtins call it.
 func (t *Thread) Fail(near, message string) {
 	t.message, t.near = message, near
 	panic(aborted)
 }
 
-// Failf is Fail with a text that is made.
+// Failf is Fail with a formatted message.
 func (t *Thread) Failf(near, format string, a ...any) { t.Fail(near, fmt.Sprintf(format, a...)) }
 
 // Run runs a handler. The error is an *Error.
@@ -195,7 +195,7 @@ func (t *Thread) fault(what string, at uint64, near string) {
 	t.Failf(near, "%s fault [man error::fault] at %#x", what, at)
 }
 
-// Print prints a text, after what is to be done before it.
+// Print prints a text, after the calls of Later that wait.
 func (t *Thread) Print(s []byte) {
 	if len(t.events) > 0 {
 		text := bytes.Clone(s)
@@ -211,7 +211,7 @@ func (t *Thread) Print(s []byte) {
 	}
 }
 
-// line is room for a line that is being made, and printed prints it.
+// line returns an empty buffer for a line; printed prints it.
 func (t *Thread) line() []byte {
 	if t.busy == len(t.lines) {
 		t.lines = append(t.lines, make([]byte, 0, outRoom))
@@ -240,16 +240,16 @@ func (t *Thread) Flush() {
 	}
 }
 
-// StringSize is the room of a string.
+// StringSize returns the room of a string in bytes, with its NUL.
 func (t *Thread) StringSize() int { return t.code.program.Limits.StringSize }
 
-// Number, Text and Len are what a global variable has.
+// Number returns an integer variable's value.
 func (t *Thread) Number(v *Var) int64 { return t.vars[v.index] }
 
-// Text is a string variable's value; it is valid until a handler runs.
+// Text returns a string variable's value; it is valid until a handler runs.
 func (t *Thread) Text(v *Var) []byte { return t.varTexts[v.index] }
 
-// Stats is what an aggregate has; Buckets are its histogram's.
+// Stats is the content of an aggregate. Buckets are the counts of its histogram.
 type Stats struct {
 	Count, Sum, Min, Max int64
 	Buckets              []int64
@@ -264,7 +264,7 @@ type Entry struct {
 	Stats Stats
 }
 
-// Entries are an array's elements in the order in which they came.
+// Entries returns an array's elements, the oldest first.
 func (t *Thread) Entries(a *Array) []Entry {
 	tab := t.tables[a.index]
 	list := make([]Entry, 0, tab.n)
@@ -284,7 +284,7 @@ func (t *Thread) Entries(a *Array) []Entry {
 	return list
 }
 
-// Empty removes all elements of an array, Zero keeps them without their values.
+// Empty removes all elements of an array.
 func (t *Thread) Empty(a *Array) { t.tables[a.index].clear() }
 
 // Zero sets the values of all elements to 0, to "" or to none.
@@ -297,10 +297,10 @@ func (t *Thread) Zero(a *Array) {
 	}
 }
 
-// Len is how many elements an array has.
+// Len returns the number of an array's elements.
 func (t *Thread) Len(a *Array) int { return t.tables[a.index].n }
 
-// Matched is the nth group of the last match, and how many there are; the whole is number 0.
+// Matched returns group number n of the last match, and the number of groups. Group 0 is the whole match.
 func (t *Thread) Matched(n int) (text []byte, groups int) {
 	if t.pattern == nil {
 		return nil, 0
@@ -312,7 +312,7 @@ func (t *Thread) Matched(n int) (text []byte, groups int) {
 	return t.subject[at[2*n]:at[2*n+1]], len(at) / 2
 }
 
-// Actions is how many statements the last run of a handler executed.
+// Actions returns the number of statements that the last run of h executed.
 func (t *Thread) Actions(h *Handler) int { return h.Actions - max(t.actions, 0) }
 
 // SetNumber gives a global variable a value.
