@@ -2,16 +2,16 @@ package host
 
 import "kprobelab/internal/source"
 
-// Kernel is what scripts of every language are resolved with. Its fields may be nil: what needs them is then refused by
-// name.
+// Kernel answers what probes and variables of a script mean, in every language. Its fields may be nil: a script that
+// needs such a field is refused by name.
 type Kernel struct {
-	// Source is the debugging information, or BTF.
+	// Source is the kernel's debugging information, or its BTF.
 	Source *source.File
-	// Functions are the functions whose names fit a pattern, with their addresses; Tracepoints are tracepoints.
+	// Functions returns the functions whose names fit a pattern, with their addresses. Tracepoints does the same for tracepoints.
 	Functions   func(pattern string) []Function
 	Tracepoints func(pattern string) []Tracepoint
-	// Program is a file of programs' code; nil where no programs run.
+	// Program reads a program's file; nil if the guest runs no programs.
 	Program func(file string) (*Program, error)
-	// HZ is how many jiffies a second has.
+	// HZ is the number of jiffies a second.
 	HZ int64
 }

@@ -2,46 +2,48 @@ package host
 
 import "kprobelab/internal/script"
 
-// System is what functions of a language ask of the machine while a handler runs.
+// System is the machine at a hit, as the functions of a language's library read it.
 type System interface {
 	script.Context
-	// Probe is the one whose handler runs.
+	// Probe returns the probe whose handler runs.
 	Probe() *Probe
-	// Task is something of the task that runs, Comm its name.
+	// Task returns a number of the running task; Comm appends the task's name to dst.
 	Task(what TaskWord) int64
 	Comm(dst []byte) []byte
 	CPU() int
 	// Now is the time since boot, Wall since 1970, both in nanoseconds.
 	Now() uint64
 	Wall() uint64
-	// Symbol is the symbol that has an address.
+	// Symbol returns the symbol around an address of the kernel, with its size and the address's offset in it.
 	Symbol(addr uint64) (name, module string, offset, size uint64, ok bool)
-	// Nearest is the last symbol of code at or before an address, however far away: of several at one address
-	// the last one that the kernel lists.
+	// Nearest returns the last symbol of code at or before an address, however far away. If several symbols have
+	// one address it returns the last one in the kernel's list.
 	Nearest(addr uint64) (name string, offset uint64, ok bool)
-	// UserSymbol is the function of a process that has an address, and its file; probed is for an address that a
-	// probe of a program has seen.
+	// UserSymbol returns the function around an address of the process pid, and its file. probed: a probe of a
+	// program has seen the address, so the process need not run any more.
 	UserSymbol(pid int64, probed bool, addr uint64) (name, file string, offset uint64, ok bool)
-	// Stack are the addresses of the functions that are being called, of the probe first, as two ways find
-	// them one after the other: exact of them the first way, and those from its last on the second. They are
-	// good until the next call.
+	// Stack returns the address of the probe and the return addresses from there outwards. stap walks by DWARF
+	// first: that part has the first exact addresses. Where DWARF ends stap lets the kernel walk: that part has the
+	// other addresses, and begins again with the last exact one. The slice is valid until the next call.
 	Stack() (frames []uint64, exact int)
-	// Callchain is the stack that perf finds for a BPF program, of the kernel or of the program:
-	// at most so many addresses. It is good until the next call.
+	// Callchain returns the stack that perf finds for a BPF program: the kernel's, or with user the program's. It
+	// has at most most addresses, and is valid until the next call.
 	Callchain(user bool, most int) []uint64
 	// Exit ends the script after the handler, with a code.
 	Exit(code int64)
 	// Log prints a line for the user, not for the script's output.
 	Log(line string)
-	// Target is the process of -c.
+	// Target returns the process ID of the program of -c, 0 if it is not known.
 	Target() int64
 	HZ() int64
-	// Address is where the probe was hit; User says that the program itself was interrupted.
+	// Address returns the address of the probe that was hit. If the probe has no address it returns that of the
+	// interrupted instruction, or 0 if there are no registers. User reports whether the hit interrupted a program,
+	// and not the kernel.
 	Address() uint64
 	User() bool
 }
 
-// TaskWord is something that a task has.
+// TaskWord selects a number of a task, such as its process ID.
 type TaskWord uint8
 
 const (

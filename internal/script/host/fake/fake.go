@@ -13,8 +13,8 @@ import (
 	"kprobelab/internal/source"
 )
 
-// Where the kernel has things: Function is f's address, Thing and Text are its first and its last argument's, User a
-// program's.
+// The addresses of the fake kernel: Function is the function f, Thing and Text are the memory of its first and its last
+// argument, User is memory of a program.
 const (
 	Function = 0xffffffff81000000
 	Thing    = 0xffff888000001000
@@ -25,7 +25,7 @@ const (
 
 const thingSize = 64
 
-// System is a hit of f(struct thing *t, int n, unsigned char c, char *s). What is not here is not asked for.
+// System is a hit of f(struct thing *t, int n, unsigned char c, char *s). It has only the methods that the tests need.
 type System struct {
 	host.System
 	Registers [17]uint64
@@ -56,7 +56,7 @@ func New() *System {
 	return s
 }
 
-// page is what is readable together.
+// page is the size of a page in bytes. A page is readable as a whole.
 const page = 4096
 
 // Put writes memory, and makes its pages readable.
@@ -76,7 +76,8 @@ func (s *System) Register(n int) uint64 { return s.Registers[n] }
 // SetRegister implements script.Context.
 func (s *System) SetRegister(n int, v uint64) bool { s.Registers[n] = v; return true }
 
-// Read implements script.Context: what was put is readable, a program's memory as such alone.
+// Read implements script.Context. The pages that Put made are readable: a program's, which lie below Thing, with
+// user, the kernel's without.
 func (s *System) Read(addr uint64, b []byte, user bool) bool {
 	for i := range b {
 		at := addr + uint64(i)
