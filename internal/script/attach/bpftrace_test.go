@@ -14,7 +14,7 @@ import (
 	"kprobelab/internal/script/bpftrace"
 )
 
-// bpftraced is what a script of bpftrace's without a kernel prints, with what is said to the user.
+// bpftraced runs a bpftrace script without a kernel, and returns its output with the lines for the user.
 func bpftraced(t *testing.T, name, text string, o *bpftrace.Options) string {
 	t.Helper()
 	s, err := bpftrace.Analyze(name, text, o, nil)

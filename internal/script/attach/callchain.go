@@ -28,9 +28,9 @@ func (h *hit) Callchain(user bool, most int) []uint64 {
 // callSize is the size of ftrace's call at a function's entry.
 const callSize = 5
 
-// jumps are the functions at whose entry newer kernels jump to BPF's code and do not call it, so that
-// their stacks have no frame of the function's own: those with a program at their end
-// (CONFIG_DYNAMIC_FTRACE_WITH_JMP).
+// jumps returns the functions at whose entry the kernel jumps to BPF's code and does not call it, so that
+// stacks have no frame of the function itself. Newer kernels do this for functions with a program at their
+// return (CONFIG_DYNAMIC_FTRACE_WITH_JMP).
 func (r *Runner) jumps() map[x86.Addr]bool {
 	const jump = 0xe9
 	if !r.booted() || !r.o.Image.Moves("ftrace_make_call", jump) {

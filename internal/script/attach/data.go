@@ -29,7 +29,7 @@ func (r *Runner) watch(p *planted) error {
 	return err
 }
 
-// watchable is the length of a debug register that stap takes for a script's.
+// watchable returns the debug register's length that stap uses for a script's length of n bytes.
 func watchable(n uint32) uint32 {
 	switch n {
 	case 1, 2, 4:

@@ -14,7 +14,7 @@ import (
 	"kprobelab/x86"
 )
 
-// hit is where a handler runs. There is one, for handlers run one at a time.
+// hit is the context of the running handler. A Runner has one hit, because handlers run one at a time.
 type hit struct {
 	r     *Runner
 	probe *host.Probe
@@ -22,10 +22,10 @@ type hit struct {
 	saved []byte
 	now   uint64
 	word  [8]byte
-	// at is where the probe was planted, 0 for one that is not in code; ret where a function
-	// returns to whose return is probed.
+	// at is the address at which the probe is planted, 0 for a probe that is not in code. ret is
+	// the return address at a hit of a return probe.
 	at, ret x86.Addr
-	// frames are the addresses of the stack, of the last hit that asked for it.
+	// frames are the addresses of the stack that was read last.
 	frames []uint64
 }
 
@@ -38,13 +38,15 @@ func (h *hit) set(p *host.Probe, regs *x86.PtRegs, saved []byte, now uint64) {
 	}
 }
 
-// child is the child of init that the task descends from, 0 for init and the kernel's threads.
+// child returns the process ID of the child of init from which the running task descends, 0 for init and the
+// kernel's threads.
 func (h *hit) child() int64 {
 	m := h.r.o.Machine
 	return h.r.tasks.child(m.TaskStruct(m.Task()), h.load)
 }
 
-// child is the child of init that a task descends from, 0 where none is near.
+// child returns the process ID of the child of init from which a task descends. It goes up bounded.TaskParents
+// parents at most, and returns 0 if it finds none.
 func (o *taskOffsets) child(task x86.Addr, load func(at x86.Addr, size int) uint64) int64 {
 	for range bounded.TaskParents {
 		parent := x86.Addr(load(task.Add(o.parent), 8))
@@ -59,7 +61,7 @@ func (o *taskOffsets) child(task x86.Addr, load func(at x86.Addr, size int) uint
 	return 0
 }
 
-// inTarget reports whether the process of -c runs, by its first thread.
+// inTarget reports whether the first thread of the process of -c runs.
 func (h *hit) inTarget() bool {
 	if h.r.target == 0 && h.r.tasks.ok {
 		h.r.target = h.child()
@@ -98,7 +100,7 @@ func (h *hit) register(n int) *uint64 {
 	return nil
 }
 
-// numbered are the frame's words by the registers' numbers in DWARF.
+// numbered maps the registers' numbers in DWARF to the words of the frame.
 var numbered = func() (list [len(x86.DWARF)]int) {
 	for i, name := range x86.DWARF {
 		off, _ := x86.RegOffset(name)
@@ -155,10 +157,11 @@ func (h *hit) SetSaved(n int, v int64) {
 // Probe implements host.System.
 func (h *hit) Probe() *host.Probe { return h.probe }
 
-// taskOffsets are where a booted kernel has what is asked of a task; 0 is for what it has not.
+// taskOffsets holds the offsets in bytes of the members of task_struct and of cred that handlers read, in a
+// booted kernel. 0 means that the kernel's types lack the member. ok: all are known.
 type taskOffsets struct {
 	ok bool
-	// named: pid, tgid and comm are known, which is all where there is no BTF.
+	// named: pid, tgid and comm are known. Without BTF no others are.
 	named                         bool
 	pid, tgid, comm, parent, cred int64
 	stack, mm                     int64
@@ -196,7 +199,8 @@ func (h *hit) load(at x86.Addr, n int) uint64 {
 	return binary.LittleEndian.Uint64(h.word[:])
 }
 
-// Task implements host.System. A guest without tasks of its own has them by their number.
+// Task implements host.System. In a guest whose task_structs are not known, PID and TID are the machine's number
+// of the task, from 1 on; for a booted kernel they are kimage.UnknownPID.
 func (h *hit) Task(what host.TaskWord) int64 {
 	m, o := h.r.o.Machine, &h.r.tasks
 	if m == nil {
@@ -276,9 +280,9 @@ func (h *hit) Symbol(addr uint64) (name, module string, offset, size uint64, ok 
 	return s.Name, s.Module, addr - uint64(s.Addr), s.Size, ok
 }
 
-// Stack implements host.System: the return addresses by the kernel's ORC tables or, of an image
-// without, those on the stack that a call returns to. DWARF, by which stap walks, knows nothing of
-// code in assembler: from there on stap has the kernel walk.
+// Stack implements host.System. It walks by the kernel's ORC tables. For an image without tables it
+// takes the words on the stack that follow a call instruction. DWARF, by which stap walks first, does
+// not describe code in assembler: from there on stap lets the kernel walk.
 func (h *hit) Stack() (frames []uint64, exact int) {
 	if h.regs == nil {
 		return nil, 0
@@ -319,8 +323,8 @@ func (h *hit) Stack() (frames []uint64, exact int) {
 	return slices.Insert(h.frames, last, h.frames[last]), last + 1
 }
 
-// unwind adds the return addresses above a frame by the kernel's tables, if it has any. A return that is probed
-// is where the function returns to, or with raw the trampoline.
+// unwind adds the return addresses above a frame, by the kernel's tables; it adds none without tables. For a
+// function whose return is probed it adds the original return address, or with raw the trampoline.
 func (h *hit) unwind(from orc.Frame, raw bool) {
 	if h.r.unwinder == nil {
 		return
@@ -349,7 +353,7 @@ func (h *hit) unwind(from orc.Frame, raw bool) {
 	})
 }
 
-// scan adds what on the stack looks like return addresses.
+// scan adds the words on the stack that look like return addresses.
 func (h *hit) scan(sp uint64) {
 	trampoline := uint64(h.r.o.Kprobes.Trampoline())
 	for at, top := sp, sp&^(x86.ThreadSize-1)+x86.ThreadSize; at < top && len(h.frames) < bounded.StackFrames; at += 8 {
@@ -363,7 +367,7 @@ func (h *hit) scan(sp uint64) {
 	}
 }
 
-// afterCall reports whether an address is one that a call returns to.
+// afterCall reports whether a call instruction ends at an address of the kernel.
 func (h *hit) afterCall(w uint64) bool {
 	if _, _, _, _, ok := h.Symbol(w); !ok {
 		return false

@@ -10,7 +10,7 @@ import (
 	"kprobelab/x86"
 )
 
-// dataTypes are the letters of symbols of data, which readers of /proc/kallsyms leave out that want code.
+// dataTypes are the letters of data symbols in /proc/kallsyms. A reader that looks for code leaves these symbols out.
 const dataTypes = "bBdDrR"
 
 // Nearest implements host.System.
@@ -36,7 +36,7 @@ func codeSymbols(all []kimage.Symbol) []kimage.Symbol {
 	return list
 }
 
-// nearest is the last symbol at or before an address.
+// nearest returns the last symbol at or before an address, and the address's distance from it.
 func nearest(list []kimage.Symbol, addr uint64) (name string, offset uint64, ok bool) {
 	i := sort.Search(len(list), func(i int) bool { return list[i].Addr > x86.Addr(addr) }) - 1
 	if i < 0 {

@@ -37,8 +37,8 @@ func (h *hit) ofTarget() bool {
 	return h.r.target != 0 && h.Task(host.PID) == h.r.target
 }
 
-// UserSymbol implements host.System. A process's symbols are those of the program of -c as long as it runs, and of
-// the files that are probed; these are known for good where they are loaded at their own addresses.
+// UserSymbol implements host.System. It knows the symbols of the program of -c while its process runs, and of
+// the probed files. A probed file's addresses that a probe has seen are known even after the process has ended.
 func (h *hit) UserSymbol(pid int64, probed bool, addr uint64) (name, file string, offset uint64, ok bool) {
 	alive := h.regs != nil && pid != 0 && h.Task(host.PID) == pid
 	if p := h.r.o.Program; p != nil && alive && pid == h.r.target {
@@ -59,14 +59,15 @@ func (h *hit) UserSymbol(pid int64, probed bool, addr uint64) (name, file string
 	return "", "", 0, false
 }
 
-// userOffsets are where a booted kernel has what stacks of programs need; 0 is for what it has not.
+// userOffsets holds the offsets in bytes that a booted kernel's stacks of programs need, and the rules by which
+// it makes these stacks. An offset is 0 if the kernel's types lack the member.
 type userOffsets struct {
 	startCode                      int64 // of an mm_struct
 	utask, returns, original, next int64 // of a task, and of its pending returns
 	area, areaAt                   int64 // of an mm_struct, and of its uprobes' page
-	// callers says that the kernel's stacks of programs have the caller where a uprobe is at push %rbp, endbr at
-	// endbr64, too, pending the addresses that functions return to in the place of the trampoline's: 6.11, and
-	// those that took one of them over.
+	// callers: the stack at a uprobe on push %rbp has the function's caller. endbr: so has the stack at a uprobe
+	// on endbr64. pending: the stack has the original return addresses in the place of the trampoline's. 6.11
+	// does all this; older releases do it if the change was ported to them.
 	callers, endbr, pending bool
 }
 
@@ -98,15 +99,15 @@ func userOffsetsOf(img *kimage.Image) (o userOffsets) {
 // pushBP is push %rbp.
 const pushBP = 0x55
 
-// loaded is where the code of the process's program begins.
+// loaded returns the address at which the code of the running process's program begins (mm->start_code).
 func (h *hit) loaded() uint64 {
 	m := h.r.o.Machine
 	mm := x86.Addr(h.load(m.TaskStruct(m.Task()).Add(h.r.tasks.mm), 8))
 	return h.load(mm.Add(h.r.users.startCode), 8)
 }
 
-// entered reports a uprobe at a function's first instruction, by which the kernel knows that the return address
-// is on the top of the stack: push %rbp or endbr64.
+// entered reports a uprobe on push %rbp or endbr64. The kernel takes this for a function's first instruction, with
+// the return address on the top of the stack.
 func (h *hit) entered() bool {
 	if !h.r.users.callers || h.probe == nil || h.probe.Kind != host.User || h.probe.InProgram.Return {
 		return false
@@ -115,7 +116,7 @@ func (h *hit) entered() bool {
 	return in.Bytes[0] == pushBP || h.r.users.endbr && in.Bytes == [4]byte{0xf3, 0x0f, 0x1e, 0xfa}
 }
 
-// pending puts the addresses that functions return to in the place of the trampoline's, as newer kernels do.
+// pending replaces the trampoline's address in the stack by the original return addresses, as newer kernels do.
 func (h *hit) pending(from int) {
 	o, m := &h.r.users, h.r.o.Machine
 	if !o.pending {

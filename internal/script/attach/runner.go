@@ -14,7 +14,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Machine is what of a machine a script can see, and change.
+// Machine is the part of a machine that a script can read and change.
 type Machine interface {
 	ReadMem(addr x86.Addr, b []byte) error
 	ReadUser(addr x86.Addr, b []byte) error
@@ -26,8 +26,8 @@ type Machine interface {
 	TaskStruct(task int) x86.Addr
 }
 
-// Options are where a script runs. Without Machine, Kprobes and Image it has its own clock, and
-// nothing to probe.
+// Options names the machine and the kernel of a script, and its output. Without Machine, Kprobes and
+// Image the script has a clock of its own, and nothing to probe.
 type Options struct {
 	Machine Machine
 	Kprobes *kprobes.Kprobes
@@ -43,27 +43,28 @@ type Options struct {
 	Uprobe func(p *host.InProgram, hit func(at uint64, regs *x86.PtRegs)) (remove func(), err error)
 	// Watch sets a watchpoint, or refuses what no debug register can have.
 	Watch func(w *host.Watched, hit func(regs *x86.PtRegs)) (remove func(), err error)
-	// Out gets what the script prints, Log what is said to the user.
+	// Out gets the script's output, Log the lines for the user.
 	Out io.Writer
 	Log func(line string)
-	// MaxErrors and MaxSkipped are how many errors and skipped probes do not end the script.
+	// MaxErrors is the number of errors, MaxSkipped the number of skipped hits, with which a script does
+	// not fail.
 	MaxErrors, MaxSkipped uint64
 	HZ                    int64
-	// Program is the file of the program of -c, nil where it is not known.
+	// Program is the file of the program of -c, nil if it is not known.
 	Program *host.Program
 	// Command says that init will start a program, the one of -c.
 	Command bool
 }
 
-// Counts are what became of one probe.
+// Counts holds the hits of one probe.
 type Counts struct {
 	Probe *host.Probe
-	// How it was planted: "optimized", "ftrace", "int3", "kretprobe", "tracepoint", "watchpoint",
-	// "timer" or "".
+	// How is the way in which it was planted: "optimized", "ftrace", "int3", "kretprobe",
+	// "tracepoint", "uprobe", "watchpoint", "timer" or "".
 	How string
-	// Hits ran the handler, Missed did not.
+	// Hits counts the hits that ran the handler, Missed the hits that did not.
 	Hits, Missed uint64
-	// Least, Most and Sum are the statements that a hit executed.
+	// Least, Most and Sum are the least, the greatest and the total number of statements of the hits.
 	Least, Most, Sum int
 }
 
@@ -85,24 +86,24 @@ type Runner struct {
 	list   []*planted
 	timers []*planted
 	hit    hit
-	// jumped are functions whose own frame is not on stacks.
+	// jumped has the functions that have no frame of their own on stacks (jumps).
 	jumped map[x86.Addr]bool
 	tasks  taskOffsets
 	users  userOffsets
 	// assembler reports code of the kernel's in assembler that calls functions in C.
 	assembler func(addr uint64) bool
-	// unwinder is a booted kernel's.
+	// unwinder reads the ORC tables of a booted kernel; nil if there are none.
 	unwinder *orc.Unwinder
-	// texts are the symbols of code by their addresses, once they were asked for.
+	// texts are the symbols of code by their addresses; nil before Nearest needs them.
 	texts []kimage.Symbol
-	// running says that handlers of hits and timers run; exited that the script has asked for
-	// its end, failed that an error has.
+	// running: handlers of hits and timers run. exited: the script has ended itself, or an error
+	// has ended it. failed: it was an error.
 	running, exited, failed bool
 	errs, skipped           uint64
 	code                    int64
 	// target is the process of -c, 0 before a probe has seen it.
 	target int64
-	// clock is the time where there is no machine, or what a timer has that is late.
+	// clock is the time in nanoseconds if there is no machine, or while a late timer runs; 0 means the machine's time.
 	clock  uint64
 	random uint64
 }
@@ -134,7 +135,7 @@ func (r *Runner) now() uint64 {
 	return r.o.Machine.Now()
 }
 
-// told is the time that a handler reads: on a kernel it is never 0, which scripts take for no time.
+// told returns the time that a handler reads, in nanoseconds. It is never 0, as on a kernel: scripts use 0 for "no time".
 func (r *Runner) told() uint64 { return max(r.now(), 1) }
 
 // Begin runs the begin probes and plants the others.
@@ -163,7 +164,7 @@ func (r *Runner) Begin() {
 	}
 }
 
-// order is the one in which the probes are planted.
+// order returns the probes in the order in which they are planted.
 func (r *Runner) order() (list []*planted) {
 	backwards := func(p *planted) bool {
 		return r.script.Backwards && (p.Probe.Kind == host.Call || p.Probe.Kind == host.Return)
@@ -312,7 +313,8 @@ func (r *Runner) fire(p *planted, h *script.Handler, regs *x86.PtRegs, saved []b
 	}
 }
 
-// at is where the probe is in the kernel's code.
+// at returns the address at which the probe is planted; for a probe of a program it is the address of the last hit.
+// It returns 0 for other probes.
 func (p *planted) at() x86.Addr {
 	switch {
 	case p.kp != nil:
@@ -329,7 +331,7 @@ func (r *Runner) say(line string) {
 	}
 }
 
-// interval is how long a timer waits.
+// interval returns the time from one tick of a timer to the next, in nanoseconds.
 func (r *Runner) interval(p *host.Probe) uint64 {
 	if p.Random == 0 {
 		return p.Every
@@ -338,7 +340,7 @@ func (r *Runner) interval(p *host.Probe) uint64 {
 	return max(p.Every-p.Random+r.random>>33%(2*p.Random+1), 1000)
 }
 
-// due is the timer that is next, nil where there is none.
+// due returns the timer with the earliest next tick, nil if the script has no timers.
 func (r *Runner) due() *planted {
 	var first *planted
 	for _, p := range r.timers {
@@ -349,8 +351,8 @@ func (r *Runner) due() *planted {
 	return first
 }
 
-// late runs the timers whose time has come since the last hit: nothing that a script can see of
-// its own has changed in between.
+// late runs the timers whose time has come since the last hit. It may run them late, because no
+// handler ran in between.
 func (r *Runner) late() {
 	if len(r.timers) == 0 || !r.running || r.clock != 0 || r.o.Machine == nil {
 		return
@@ -449,10 +451,10 @@ func (r *Runner) End() error {
 	return nil
 }
 
-// Code is what the script has ended itself with.
+// Code returns the exit code with which the script has ended itself, 0 by default.
 func (r *Runner) Code() int64 { return r.code }
 
-// Counts are what became of each probe; they are whole after End.
+// Counts returns the counts of each probe. They are complete after End.
 func (r *Runner) Counts() []Counts {
 	var list []Counts
 	for _, p := range r.list {

@@ -12,7 +12,7 @@ import (
 	"kprobelab/internal/script/stap"
 )
 
-// ran is what a script without a kernel prints, with what is said to the user.
+// ran runs a stap script without a kernel, and returns its output with the lines for the user.
 func ran(t *testing.T, text string, args ...string) string {
 	t.Helper()
 	s, err := stap.Analyze("<input>", text, &stap.Options{Args: args, Release: "6.1.0"}, nil)
