@@ -52,9 +52,9 @@ func everyCommand(c *cli.Command, do func(*cli.Command)) {
 	}
 }
 
-// usageError says what is wrong in one line and where the help is. The parser
+// usageError says in one line what is wrong, and names the help. The parser
 // reads the flags of a command that does not exist as its parent's: then the
-// command's name is what is wrong.
+// error is about the command's name.
 func usageError(_ context.Context, c *cli.Command, err error, _ bool) error {
 	if name := c.Args().First(); name != "" && len(c.Commands) > 0 && (c.ArgsUsage == "" || nearest(c.VisibleCommands(), name) != "") {
 		return noCommand(c, name)
@@ -84,8 +84,8 @@ func plain(err error) string {
 // invalidValue matches the parser's message about a flag whose Set has failed.
 var invalidValue = regexp.MustCompile(`(?s)^invalid value "(.*)" for flag (\S+): (.*)$`)
 
-// valueError keeps the errors of this program's own flags, and words those of
-// numbers and times.
+// valueError keeps the errors of this program's own flags, and puts the parser's errors
+// about numbers and times into plain words.
 func valueError(s string) string {
 	m := invalidValue.FindStringSubmatch(s)
 	switch {

@@ -212,7 +212,7 @@ func (r *completion) releases(prefix string) {
 	}
 }
 
-// scenarios offers those of the program's own.
+// scenarios offers the names of the program's own scenarios.
 func (r *completion) scenarios(prefix string) {
 	for _, name := range explore.Library() {
 		if !strings.HasPrefix(name, prefix) {
@@ -342,7 +342,7 @@ func (r *completion) call(typed string) {
 }
 
 // symbols offers the image's symbols with that prefix, each with the text
-// around it. Nothing is offered for an empty prefix: 87,000 names help nobody.
+// around it. Nothing is offered for an empty prefix: 87,000 names are no help.
 func (r *completion) symbols(prefix, before, after string, want func(kimage.Symbol) bool) {
 	if prefix == "" {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What docs/samples.md shows is what the program prints, but for addresses and
+// docs/samples.md shows the program's output, but for addresses and
 // times, which depend on the compiler of the guest kernel.
 func TestSamplesAreDocumentedAsTheyPrint(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/samples.md")
@@ -30,9 +30,9 @@ func TestSamplesAreDocumentedAsTheyPrint(t *testing.T) {
 	require.Greater(t, sessions, 10)
 }
 
-// What README, the tour and the page of decoders show of the guest kernel, and of
-// a real kernel where it is in the cache, is what the program prints; the probes
-// of the tour's other commands are hit.
+// README, the tour and the page of decoders show the program's output on the guest
+// kernel, and on a real kernel if it is in the cache. The probes of the tour's other
+// commands are hit.
 func TestReadmeShowsWhatIsPrinted(t *testing.T) {
 	t.Chdir("../..")
 	n, hit := 0, 0

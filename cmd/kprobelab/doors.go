@@ -17,8 +17,8 @@ import (
 	"kprobelab/watch"
 )
 
-// run, exec and uprobe are three doors over one runner and one printer. A kernelDoor is what run and exec ask of a kernel,
-// shown how each of the three shows what happens.
+// The commands run, exec and uprobe share one runner and one printer. kernelDoor holds the options that run and exec
+// share; shown holds the options of output, which all three share.
 type kernelDoor struct {
 	run.Kernel
 	// tracefs are the values of the flag.

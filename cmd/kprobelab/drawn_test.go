@@ -195,7 +195,7 @@ func fetchedByBpftrace(t *testing.T, image, declarations string, list []probing)
 		for i, f := range p.fetches {
 			whole := slices.ContainsFunc(numbers, func(n number) bool { return n.name == f.name && n.bits == f.bits })
 			if f.field && f.signed && !whole {
-				// bpftrace 0.23.2 takes the bits for those of an unsigned number.
+				// bpftrace 0.23.2 reads the bits as an unsigned number.
 				v, err := strconv.ParseInt(f.want[0], 10, 64)
 				require.NoError(t, err)
 				p.fetches[i].want = decimal(v & (1<<f.bits - 1))

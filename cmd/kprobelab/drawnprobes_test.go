@@ -9,7 +9,7 @@ import (
 
 // fetch is a value that a probe fetches each time that it fires.
 type fetch struct {
-	// perf, stap and bpftrace are what each calls it.
+	// perf, stap and bpftrace hold the value's name in the notation of each tool, "" if the tool cannot name it.
 	perf, stap, bpftrace string
 	number
 	text, field bool
@@ -31,7 +31,8 @@ func decimal(values ...int64) (out []string) {
 	return out
 }
 
-// fetches are all that is in the structure that a pointer leads to. The pointer has a name in each notation.
+// fetches returns a fetch for each leaf of the structure that a pointer leads to. perf, stap and bpftrace are the pointer's
+// names.
 func (d *drawnProgram) fetches(perf, stap, bpftrace string, byRows bool) (list []fetch) {
 	for _, l := range d.leaves {
 		if byRows && !l.inBTF() {

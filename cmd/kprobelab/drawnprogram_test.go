@@ -42,8 +42,8 @@ func literal(v int64) string { return fmt.Sprintf("(long)%#xul", uint64(v)) }
 type step struct {
 	name  string
 	arrow bool // the member is of what a pointer points to
-	// index is an element's, where there is no name; of what a pointer points to, or of an array. rows and columns are
-	// those of one with two dimensions.
+	// index is the index of an element, if name is "". pointer: the element is of a pointer's target, else of an array.
+	// rows and columns are the sizes of an array with two dimensions.
 	index, rows, columns int
 	pointer              bool
 }
@@ -103,7 +103,7 @@ type leaf struct {
 type drawnProgram struct {
 	r     *rand.Rand
 	names int
-	// types are declared before the structure; objects are what its pointers lead to; puts are the assignments.
+	// types holds the declarations before the structure, objects the targets of its pointers, puts the assignments.
 	types, objects, puts strings.Builder
 	// declared are all types, with the structure.
 	declared string

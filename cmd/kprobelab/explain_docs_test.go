@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What docs/optimization.md shows is what the program prints.
+// docs/optimization.md shows the program's output.
 func TestOptimizationIsDocumentedAsItPrints(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/optimization.md")
 	require.NoError(t, err)

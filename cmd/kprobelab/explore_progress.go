@@ -22,7 +22,7 @@ type exploring struct {
 	bounded bool
 }
 
-// firstSaid is when the first line is written; each next one comes after twice the time.
+// firstSaid is the time after which the first line is written. Each next line comes after twice the time.
 const firstSaid = 2 * time.Second
 
 func newExploring(t *term, runs int) *exploring {

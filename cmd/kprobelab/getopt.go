@@ -51,8 +51,8 @@ func permute(app *cli.Command, args []string) ([]string, error) {
 	return slices.Concat(args[:2], options, []string{"--"}, operands), nil
 }
 
-// cluster takes options of one letter apart. A letter that wants a value has what follows it
-// in the word, or the next word; n is how many more words were taken.
+// cluster takes options of one letter apart. If a letter takes a value, the value is the rest of
+// the word, or the next word. n is the number of next words that were taken.
 func cluster(cmd *cli.Command, letters string, more []string) (options []string, n int, err error) {
 	for i := range len(letters) {
 		name := letters[i : i+1]

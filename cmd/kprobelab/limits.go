@@ -21,7 +21,7 @@ type limits struct {
 	ends bool
 }
 
-// limitsOf are the limits of the commands; run's own are those of its calls.
+// limitsOf holds the limits of the commands. A command that is not listed, such as run, bounds its calls by flags of its own.
 var limitsOf = map[string]limits{
 	"stap": {output: bounded.Output}, "bpftrace": {output: bounded.Output}, "sample": {output: bounded.Output},
 	"probe": {output: bounded.Listing}, "explore": {output: bounded.Listing}, "explain": {output: bounded.Listing}, "pack": {output: bounded.Listing},
@@ -71,7 +71,8 @@ func limited(t *term, c *cli.Command) {
 	}
 }
 
-// limit ends the command after a time, 0 for none, or once so many bytes are printed, to standard output or to standard error.
+// limit ends the command when timeout has passed (0: no limit), or when most bytes are written to standard output or to
+// standard error.
 func (t *term) limit(timeout time.Duration, most uint64) {
 	over := sync.OnceFunc(func() {
 		t.end(fmt.Errorf("the output has reached --max-output %d, and the command had not ended", most))

@@ -76,7 +76,7 @@ func (p *mounting) run(ctx context.Context, t *term, c *cli.Command) error {
 	return p.serve(ctx, t, img)
 }
 
-// mountBudget is the bound on one use of a file that nobody has told.
+// mountBudget returns the budget of one use of a file if --budget is not given.
 func mountBudget(booted bool, usual uint64) uint64 {
 	if booted {
 		return bounded.MountBudget

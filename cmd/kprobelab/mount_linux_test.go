@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A mount that ends because its output does, by its bound or by a full disk, is unmounted: nobody would serve it.
+// A mount ends when its output ends, by its bound or by a full disk. It is then unmounted, for no process serves it.
 func TestMountWhoseOutputEndsIsUnmounted(t *testing.T) {
 	if f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); err != nil {
 		t.Skip("there is no FUSE here: ", err)

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A temporary file beside an output has a name that nobody can know before, and is made anew: a link in its way, in a folder
-// that others may write, leads nowhere.
+// A temporary file beside an output has a random name and is created with O_EXCL. So another user of the folder cannot
+// redirect it by a link.
 func TestLinksInTheWayOfOutputs(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(dir, 0o777|os.ModeSticky))

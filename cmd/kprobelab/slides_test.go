@@ -26,10 +26,10 @@ import (
 	"kprobelab/x86"
 )
 
-// These scripts mean what those of the slides do, which this project answers to. Where the slides'
-// own are beside the repository they have to do the same.
+// These scripts mean the same as the scripts of the slides, which this project answers to. If the slides' own scripts
+// are beside the repository, they have to do the same.
 
-// slide runs a test on a script: ours, and that of the slides where it is there.
+// slide runs a test on our script, and on the slides' script if it is there.
 func slide(t *testing.T, name string, test func(t *testing.T, file string)) {
 	t.Helper()
 	t.Run("ours", func(t *testing.T) { test(t, filepath.Join("testdata", "slides", name+".stp")) })

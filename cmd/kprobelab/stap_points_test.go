@@ -14,8 +14,8 @@ import (
 // pointsRelease is the kernel on which stap 4.8 was asked.
 const pointsRelease = "6.1.0-56-cloud-amd64"
 
-// debugInfo is a kernel's vmlinux with DWARF, which CI has not: 600 MB. POINTS=N make conformance-stap
-// fetches that of pointsRelease, and runs the tests that need it.
+// debugInfo returns a kernel's vmlinux with DWARF. It has 600 MB, and CI does not have it: POINTS=N make
+// conformance-stap fetches the vmlinux of pointsRelease, and runs the tests that need it.
 func debugInfo(t *testing.T, release string) string {
 	file := dumps.DebugInfo(release)
 	if file == "" {

@@ -40,7 +40,7 @@ type term struct {
 	// compared are the images that --decoder both has read.
 	compared []*compared
 
-	// bar is that of stage, which began at since; drawn is whether it was ever shown.
+	// bar is the bar of stage, which began at since; drawn says whether the bar was ever shown.
 	bar   *progressbar.ProgressBar
 	drawn bool
 	stage string

@@ -50,7 +50,7 @@ func drawCalls(t *testing.T) (p put) {
 		end = max(end, at+len(text))
 		n, from := 1+rand.IntN(100), rand.IntN(1<<20)
 		call("pread64(3, buf[%d], %d, %d)", n, n, from)
-		// The size is what the writes before have made of it.
+		// The earlier writes have made the file's size.
 		p.reads = append(p.reads, fmt.Sprintf("%d %d %s %d", n, from, name, end))
 		to := rand.IntN(1 << 30)
 		call("lseek(3, %d, SEEK_SET)", to)
