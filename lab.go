@@ -146,8 +146,8 @@ func New(img *kimage.Image, o *Options) (*Lab, error) {
 }
 
 // Renew brings the machine back to a snapshot, and the Lab with it: it has a subsystem of its
-// own, without a probe. Probes, watchpoints and the booted kernel of before are not to be used any more. Of the
-// options only those of the subsystem matter: Rules, Preemption, Optimize.
+// own, without a probe. The Lab's earlier probes, watchpoints and booted kernel must not be used any more. Only the
+// options Rules, Preemption and Optimize count, which belong to the subsystem.
 func (l *Lab) Renew(s *machine.Snapshot, o *Options) error {
 	if err := l.Machine.Renew(s); err != nil {
 		return err
@@ -203,8 +203,8 @@ func (l *Lab) Close() error { return l.Machine.Close() }
 
 // Call calls a function of the image and returns rax. An argument is an integer,
 // a string, a []byte (copied in, and back after the call), an *machine.Buf or an
-// x86.Addr. The error is the machine's (*machine.Fault, *machine.BudgetError) or that of
-// a hit that went wrong.
+// x86.Addr. The error is the machine's (*machine.Fault, *machine.BudgetError) or the error
+// of a hit that failed.
 func (l *Lab) Call(name string, args ...any) (uint64, error) {
 	v, err := l.Machine.Call(name, args...)
 	if hit := l.Kprobes.ClearErr(); err == nil {

@@ -11,8 +11,8 @@ type Kprobe struct {
 	in *kprobes.Kprobes
 }
 
-// Close unregisters the probe; of one that is unregistered already it does nothing. The error is that of a hit
-// that went wrong meanwhile.
+// Close unregisters the probe; if it is unregistered already, Close does nothing. The error is the error of a hit
+// that failed since the last call.
 func (p *Kprobe) Close() error {
 	p.in.UnregisterKprobe(p.Kprobe)
 	return p.in.ClearErr()

@@ -9,7 +9,7 @@ import (
 
 // Settle lets the kprobe optimizer's worker run until nothing is queued. Where
 // it has to wait for tasks that are inside calls, these run meanwhile, as far
-// as it takes. The error is the machine's; that of a call belongs to its task.
+// as it takes. The error is the machine's. An error of a call is its task's, not Settle's.
 func (l *Lab) Settle() error {
 	if err := l.Machine.Closed(); err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 	"kprobelab/x86"
 )
 
-// Core writes the booted kernel as it stands, as an ELF core file: also after a panic, and for crash and gdb. The CPU
-// that the machine stands in has its registers of now, others have those of the dump.
+// Core writes the booted kernel's present state as an ELF core file, which crash and gdb read. It works after a panic, too.
+// The current CPU's registers are the present ones; the other CPUs' registers come from the dump.
 func (k *Kernel) Core(w io.Writer) error {
 	img := k.image.Core().Image()
 	if n := k.machine.CPU(); n < len(img.CPUs) {

@@ -83,7 +83,7 @@ func (g *getting) get(name string, depth int) error {
 	return nil
 }
 
-// file reads a file to its end: those of the kernel's own file systems do not say how long they are.
+// file reads a file to its end. It does not use the file's size, which procfs and its like give as 0.
 func (g *getting) file(name string) ([]byte, error) {
 	fd, err := g.k.asks("openat", atCurrent, name, readOnly|nonblock|noLinks|closeExec)
 	if err != nil {

@@ -55,7 +55,7 @@ func New(img *kimage.Image, m *machine.Machine, k *kprobes.Kprobes) (*Kernel, er
 	return b, nil
 }
 
-// call calls a function of the kernel. The error is the machine's, or that of a hit.
+// call calls a function of the kernel. The error is the machine's, or the error of a hit that failed.
 func (k *Kernel) call(name string, args ...any) error {
 	_, err := k.machine.Call(name, args...)
 	if hit := k.kprobes.ClearErr(); err == nil {

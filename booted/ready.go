@@ -12,13 +12,14 @@ type readiness struct {
 	yes bool
 	// lines are the ends of stdout and stderr, from the beginning of a line on.
 	lines [2][]byte
-	// due is when the question is asked again; switches is how often its tasks had run at the last one.
+	// due is the time of the next look at the tasks, 0 for none; switches is their count of context switches at the
+	// last look.
 	due, switches uint64
 	// timed: Session.For counts. over: the workloads have ended.
 	timed, over bool
 }
 
-// sees looks for the line that says so.
+// sees looks for a line of the output that want matches.
 func (r *readiness) sees(want *regexp.Regexp, fd int, b []byte) {
 	if want == nil || r.yes {
 		return

@@ -10,7 +10,7 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// TestLinesThatSayReady: each line is looked at alone, however it comes, and those of both streams apart.
+// TestLinesThatSayReady: each line is matched alone, in whatever pieces it comes. The lines of stdout and stderr do not mix.
 func TestLinesThatSayReady(t *testing.T) {
 	for name, c := range map[string]struct {
 		want   string

@@ -88,7 +88,7 @@ func (k *Kernel) startRecords(e *kimage.Event) error {
 	return nil
 }
 
-// Where struct pt_regs has what the kernel notes of a record's caller.
+// Offsets in struct pt_regs of the caller's IP and SP, which the kernel sets for a record.
 const (
 	savedIP = unsafe.Offsetof(x86.PtRegs{}.IP)
 	savedSP = unsafe.Offsetof(x86.PtRegs{}.SP)

@@ -30,7 +30,7 @@ type Session struct {
 	// Ready, when the program is ready. 0: no SIGINT.
 	For time.Duration
 
-	// supervisor: the program is the supervisor's file, and Args are what follows its name.
+	// supervisor: the program is the supervisor's own file, and Args are the arguments after its name.
 	supervisor bool
 }
 
@@ -43,7 +43,7 @@ type Exit struct {
 
 // Result is the end of a session.
 type Result struct {
-	// Exit is the program's, Workloads are those of the workloads.
+	// Exit is the end of the program, Workloads are the ends of the workloads.
 	Exit
 	Workloads []Exit
 	// Unstarted says why a workload did not run, by its number; nil if it did.

@@ -40,7 +40,7 @@ type supervision struct {
 	state    []progress
 	// from is the supervisor: its task, and where it makes its calls.
 	from initTask
-	// err is why the program could not be started.
+	// err is the errno with which the program could not be started, 0 if it was.
 	err errno.Errno
 
 	input inputs

@@ -18,7 +18,7 @@ type arena struct {
 // kernel stopped in, through the kernel's own entry. The result is what a program
 // gets: a negative errno where it failed. An argument is an integer, a string or a
 // []byte: copied into the task's memory, a string with a NUL after it, a []byte back
-// after the call. The error is the machine's, or that of a hit that went wrong.
+// after the call. The error is the machine's, or the error of a hit that failed.
 func (k *Kernel) SystemCall(name string, args ...any) (int64, error) {
 	nr, ok := k.image.SystemCall(name)
 	if !ok {

@@ -29,8 +29,8 @@ func (e *MissingError) Error() string {
 // Is makes it an ErrProgram.
 func (e *MissingError) Is(target error) bool { return target == ErrProgram }
 
-// defaults are the folders that ld.so looks through at last: Debian's and its like, then those of others. A musl
-// interpreter has its own.
+// defaults lists the default folders of ld.so, which it searches last: Debian's, then the folders of other distributions.
+// muslDefaults lists the folders of musl's interpreter.
 var (
 	defaults     = []string{"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"}
 	muslDefaults = []string{"/lib", "/usr/local/lib", "/usr/lib"}

@@ -87,7 +87,7 @@ type (
 	}
 	// Planted: a probe is in the text.
 	Planted struct{ Probe Probe }
-	// RefusedProbe: the kernel refused the probe. Log is what it says in its log or error_log, "" for nothing.
+	// RefusedProbe: the kernel refused the probe. Log is the kernel's message in its log or error_log, "" for none.
 	RefusedProbe struct {
 		Probe Probe
 		Err   error
@@ -202,7 +202,7 @@ type Names struct {
 
 // Buffer is a buffer argument as the call left it.
 type Buffer struct {
-	// Arg is the argument's position, from 0; Text is how it was written.
+	// Arg is the argument's position, from 0; Text is the argument as it was written.
 	Arg  int
 	Text string
 	Data []byte

@@ -16,7 +16,7 @@ import (
 // HostProgram is a program on a booted kernel as one of the user's own: files of the host get into the guest before it
 // begins, and files of the guest out after its end.
 type HostProgram struct {
-	// Session is the program; its Stdout and Stderr, and those of the workloads, are the run's.
+	// Session is the program. The run sets its Stdout and Stderr, and the workloads'.
 	booted.Session
 	// Context ends the program with SIGINT when it ends; nil: nothing does.
 	Context context.Context

@@ -72,8 +72,8 @@ func (r *runner) warn(img *kimage.Image, p *Kernel) {
 	}
 }
 
-// MachineError is the error of a machine that cannot be made: the image's fault,
-// or that of what the user chose.
+// MachineError returns the error of a run whose machine cannot be made. It tells whether
+// the image is at fault, or an option that the user chose.
 func MachineError(img *kimage.Image, err error) error {
 	if errors.Is(err, machine.ErrLayout) {
 		return unusable(fmt.Errorf("%s: %w", img.Name(), err))
@@ -142,7 +142,7 @@ func (r *runner) run(p *Kernel, w work) error {
 	return err
 }
 
-// listen has what the machine and the subsystem say become events.
+// listen makes events of the reports of the machine and of the subsystem.
 func (r *runner) listen(p *Kernel) {
 	l := r.lab
 	if p.Steps {

@@ -60,7 +60,7 @@ func (r *runner) traced(p *Kernel) error {
 	return r.feed.traced(string(text), p.Trace)
 }
 
-// defineUser defines the events in the kernel's own uprobe_events, those of points first, and enables them.
+// defineUser defines the events in the kernel's own uprobe_events and enables them. The events of points come first.
 func (r *runner) defineUser(u *ownEvents) error {
 	if !u.any() {
 		return nil

@@ -26,12 +26,13 @@ type Kernel struct {
 	// Points are uprobes of a booted kernel's own, in its processes. Stats gives the content of uprobe_profile at the end.
 	Points []UserPoint
 	Stats  bool
-	// Events are definitions for kprobe_events, or probes in the words of the source; of a booted kernel also those of its
-	// own uprobe_events and dynamic_events. Tracefs is written to the files of tracing before the events are enabled: to the
-	// kernel's own where all events are.
+	// Events are definitions for kprobe_events, or probes that name lines and variables of the source. For a booted kernel,
+	// they may also be definitions for its own uprobe_events and dynamic_events. Tracefs is written to the files of tracing
+	// before the events are enabled; if all events are the kernel's own, to the kernel's own files.
 	Events  []string
 	Tracefs []boot.TraceWrite
-	// Debuginfo is the file with the DWARF that the words of the source are of, "" for the image's own and that of Modules.
+	// Debuginfo is the file with the DWARF in which names of the source are looked up, "" for the DWARF of the image and of
+	// Modules.
 	Debuginfo string
 	Modules   []string
 	// Jobs are calls and programs in order; Tasks are sequences of calls, 'a(); b()', that run at once. A task more makes

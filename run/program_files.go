@@ -29,8 +29,8 @@ func OpenFiles(program string) (*Files, error) {
 	return f, err
 }
 
-// Add reads FILE, or NAME=FILE, which the program knows by another name. Of a folder it reads the files and those of
-// the folders in it.
+// Add reads FILE, or NAME=FILE: then the program opens it as NAME. If FILE is a folder, Add reads all files in it and in
+// its folders.
 func (f *Files) Add(text string) error {
 	name, from, renamed := strings.Cut(text, "=")
 	if !renamed {
@@ -71,8 +71,8 @@ func (f *Files) load(name, from string) (*process.File, error) {
 	return &process.File{Name: name, Data: b}, nil
 }
 
-// folder reads the files of a folder and of those in it. Links are followed to files, not to folders; what is neither
-// is left out, and so is what cannot be read.
+// folder reads the files in a folder and in its folders. It follows links to files, not to folders. It leaves out
+// other kinds of files, and files that cannot be read.
 func (f *Files) folder(name, from string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

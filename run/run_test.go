@@ -147,7 +147,7 @@ func TestCapped(t *testing.T) {
 	}
 }
 
-// A program's output ends where nobody takes it.
+// Tee puts an event into every Sink, even after one has failed, and returns the error.
 func TestTeeJoinsErrors(t *testing.T) {
 	broken := errors.New("broken pipe")
 	var got names

@@ -12,15 +12,14 @@ import (
 	"kprobelab/x86"
 )
 
-// events are the events of a booted kernel's tracepoints: those of system calls are made of what
-// sys_enter and sys_exit get, as the kernel makes them; the kernel itself makes the records of all
-// others.
+// events lists the tracepoint events of a booted kernel. An event of a system call takes its fields from the
+// arguments of sys_enter and sys_exit. For all other events the kernel's code builds the record.
 type events struct {
 	source *source.File
 	img    *kimage.Image
 }
 
-// names are the names of all events, SYSTEM:EVENT.
+// names returns the names of all events, as SYSTEM:EVENT.
 func (e *events) names() (list []string) {
 	for _, ev := range e.img.Events() {
 		list = append(list, ev.System+":"+ev.Name)
@@ -119,10 +118,10 @@ func (e *events) syscall(kind, name string, call kimage.SyscallEvent) (ev bpftra
 	return ev
 }
 
-// systemCaller says which stack the kernel has for programs at system calls' events. Older kernels give them
-// the program's registers, and no stack; newer ones those of who calls the function that runs them, which they
-// note with the kernel's selector of code. Above is where that call returns to, 0 where the compiler has
-// put it into the tracepoint's callback.
+// systemCaller says whether BPF programs at system calls' events get a kernel stack (chained). Older kernels pass the
+// registers of the user's program, which have none. Newer kernels pass the registers of the caller of the function
+// that runs the BPF program, and set CS to __KERNEL_CS in them. above is the return address of that function's call;
+// it is 0 if the compiler has inlined the function into the tracepoint's callback.
 func (e *events) systemCaller(kind string) (above uint64, chained bool) {
 	const kernelCS = 0x10
 	callback, inner := "perf_syscall_enter", "perf_call_bpf_enter"

@@ -70,7 +70,7 @@ func ExampleStap() {
 	// true <nil>
 }
 
-// The error of a script that is not accepted has what the tool prints.
+// The error of a script that is not accepted contains the text that the tool prints.
 func ExampleRefusedError() {
 	img, err := kprobelab.OpenImage("", nil)
 	if err != nil {

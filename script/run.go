@@ -40,8 +40,8 @@ type Run struct {
 }
 
 // Start runs the script's first probes and attaches the others to a machine that runs the script's image. A script that
-// waits for nothing (Waits) needs no machine: lab is nil, and its time is its own. The error is that of Attachable, the
-// machine's, or says that the script needs more than there is.
+// waits for nothing (Waits) needs no machine: lab is nil, and the run has a clock of its own. The error is Attachable's or
+// the machine's, or says what the script needs and does not have.
 func (s *Script) Start(lab *kprobelab.Lab, o *Output) (*Run, error) {
 	if s.refused != nil {
 		return nil, s.refused

@@ -43,7 +43,7 @@ type Script struct {
 	refused error
 	// failed is the error of a script that ends with one.
 	failed error
-	// mostErrors and mostSkipped are how many errors and skipped hits do not end it.
+	// mostErrors and mostSkipped bound the errors and the skipped hits; one more ends the script.
 	mostErrors, mostSkipped uint64
 	command                 bool
 	// program is the file of Command, where its symbols are wanted and known.

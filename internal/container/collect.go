@@ -23,7 +23,8 @@ var (
 	errTooPacked = errors.New("it unpacks to more than 100 times its size, which no kernel does")
 )
 
-// Read reads a stream of at most so many bytes, past which the error is tooLong; size is a guess of its length, 0 for none.
+// Read reads a stream to its end. If it has more than most bytes, the error is tooLong. size is a guess of its length,
+// 0 for none.
 func Read(r io.Reader, size, most int64, tooLong error) ([]byte, error) {
 	c := collector{r: r, size: func([]byte) (int64, error) { return size, nil }, max: most, tooLong: tooLong}
 	return c.collect()

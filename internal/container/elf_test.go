@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// elfWith is an ELF header with headers of parts, each from an offset on so many bytes long.
+// elfWith returns an ELF header with program and section headers. Each pair is the offset and the size of a part.
 func elfWith(programs, sections [][2]uint64, nobits bool) []byte {
 	b := make([]byte, ELFHeader+len(programs)*ELFProgram+len(sections)*ELFSection)
 	copy(b, "\x7fELF")

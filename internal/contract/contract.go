@@ -95,8 +95,8 @@ const (
 
 // Shared holds the counters that engine and machine share. An engine in C declares the same struct.
 type Shared struct {
-	// Instrs counts instructions; those of a block are added as it begins. The virtual clock is
-	// Instrs + Extra nanoseconds.
+	// Instrs counts instructions; a block's instructions are added when the block begins. The virtual
+	// clock is Instrs + Extra nanoseconds.
 	Instrs, Extra uint64
 	// The run stops before the count StopAt, and fails at the count Budget.
 	StopAt atomic.Uint64

@@ -1,7 +1,7 @@
-// Package mailbox is how a host speaks with the init of a kernel that kprobelab
-// boot has booted: commands that are written into init's memory while it stands
-// at the stop point, and calls by which it says what came of them.
-// testdata/init/mailbox.h has the same for init, and the words of the protocol.
+// Package mailbox encodes the messages between a host and the init of a kernel
+// that kprobelab boot has booted. The host writes commands into init's memory while
+// init is stopped in a call; init reports the results by calls.
+// testdata/init/mailbox.h is init's side, and describes the protocol.
 //
 // It must not know how a host reads or writes a guest's memory, or stops it.
 package mailbox

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Environment is that of each program, but for what a caller adds.
+// Environment is the environment of each program; a caller may add to it.
 var Environment = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/"}
 
 // Program is the command that runs a program: what --exec says, as a shell would cut it

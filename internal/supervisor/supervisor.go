@@ -1,6 +1,6 @@
-// Package supervisor is how a host speaks with the supervisor of programs on a booted kernel: a program of ours that
-// starts others, hands over what they write, and asks what is to be done. testdata/init/supervise.h has the same for
-// the supervisor, and the words of the protocol.
+// Package supervisor encodes the messages between a host and the supervisor, a program of ours on a booted kernel. The
+// supervisor starts other programs, hands over their output, and asks the host for the next action.
+// testdata/init/supervise.h is the supervisor's side, and describes the protocol.
 //
 // It must not know how a host reads or writes a guest's memory, nor what is to be done.
 package supervisor
