@@ -21,11 +21,11 @@ type probe struct {
 	predAt span
 	body   []*node
 	at     span
-	// named says that the block uses the name of its probe, fields those of its event.
+	// named: the block uses the name of its probe. fields: it uses the fields of its event.
 	named, fields bool
 }
 
-// op is what a node is.
+// op is the kind of a node.
 type op uint8
 
 const (
@@ -76,10 +76,11 @@ type node struct {
 	body     []*node
 	other    []*node
 
-	// typ is what the checker finds. read is false for a map that is written or whole.
+	// typ is the type that the checker finds; nil before. skip: the map is written, or used as a whole,
+	// so that no value of it is read.
 	typ  *Type
 	skip bool
-	// assigned is the map, the variable or the key that a call's value goes to.
+	// forMap, forVar and forKey: a call's value goes to a map, to a variable or into a key.
 	forMap, forVar, forKey bool
 	variable               *variable
 }

@@ -198,7 +198,7 @@ func readString(s host.System, space script.Space, addr uint64, n int, dst []byt
 	return dst
 }
 
-// symbolOf is an address in words, with the offset where it is asked for.
+// symbolOf prints an address as its symbol, with the offset if that is asked for.
 func symbolOf(t *script.Thread, addr uint64, offset bool, dst []byte) []byte {
 	if s, ok := t.Context.(host.System); ok {
 		if name, off, ok := s.Nearest(addr); ok {
@@ -212,7 +212,7 @@ func symbolOf(t *script.Thread, addr uint64, offset bool, dst []byte) []byte {
 	return hexText(addr, dst)
 }
 
-// hexText is an address that has no symbol, as C++ prints one.
+// hexText prints an address without a symbol, as C++ does.
 func hexText(addr uint64, dst []byte) []byte {
 	if addr == 0 {
 		return append(dst, '0')
@@ -220,7 +220,8 @@ func hexText(addr uint64, dst []byte) []byte {
 	return strconv.AppendUint(append(dst, "0x"...), addr, 16)
 }
 
-// function is where the probed function begins (bpf_get_func_ip), or the probe itself in it.
+// function returns the address of the probe, as bpf_get_func_ip does: the function's for a probe at its beginning.
+// It returns 0 if the kernel hides the address (InProgram.Hidden).
 func function(s host.System) int64 {
 	if p := s.Probe(); p != nil && p.InProgram != nil && p.InProgram.Hidden {
 		return 0

@@ -11,21 +11,21 @@ import (
 	"kprobelab/internal/source"
 )
 
-// Options are what a script is read with.
+// Options holds the settings of the command line and the environment with which a script is read.
 type Options struct {
 	// Args are the positional parameters.
 	Args []string
 	// Unsafe allows what only --unsafe allows.
 	Unsafe bool
-	// Command says that there is a program whose start is waited for.
+	// Command: -c names a program, and the script waits for its start.
 	Command bool
-	// Program is what -c runs, as it is named there.
+	// Program is the program of -c, as the command line names it.
 	Program string
-	// JSON is the output's format.
+	// JSON: the output is JSON.
 	JSON bool
 	// Env are variables of the environment, NAME=VALUE; the BPFTRACE_ ones are settings.
 	Env []string
-	// NoWarnings leaves out what is said of BPF's functions that fail.
+	// NoWarnings leaves out the warnings about BPF's functions that fail.
 	NoWarnings bool
 }
 
@@ -61,7 +61,7 @@ type checker struct {
 	problems *Problems
 
 	lines *preprocessor
-	// traced are the functions that patterns fit, eventNames those of all events.
+	// traced are the functions that patterns can fit, eventNames the names of all events.
 	traced      traced
 	eventNames  []string
 	formatNames map[string]bool
@@ -178,7 +178,7 @@ func expandProvider(pattern, rest string, more bool) []string {
 	return fitting(pattern, kernelProviders)
 }
 
-// settings are what config can set.
+// settings maps the names that a config block can set to the types of their values.
 var settings = map[string]string{
 	"cache_user_symbols": "string", "cpp_demangle": "bool", "lazy_symbolication": "bool", "log_size": "int", "max_bpf_progs": "int",
 	"max_cat_bytes": "int", "max_map_keys": "int", "max_probes": "int", "max_strlen": "int", "max_type_res_iterations": "int",
@@ -486,7 +486,7 @@ func (c *checker) cType(ct *typeName) (t *Type, known bool) {
 // intAlias has the tool's names of C's integers.
 var intAlias = map[string]string{"char": "int8", "short": "int16", "int": "int32", "long": "int64"}
 
-// only is the one provider of the probe's points, "" for several.
+// only returns the provider of the probe's points, "" if they have several.
 func (c *checker) only() string {
 	p := ""
 	for _, pt := range c.probe.points {
@@ -498,7 +498,7 @@ func (c *checker) only() string {
 	return p
 }
 
-// first is a probe that stands for all of the block's, nil where none is known.
+// first returns a probe that stands for all probes of the block, nil if none is known.
 func (c *checker) first() *host.Probe {
 	for _, pt := range c.probe.points {
 		if len(pt.probes) > 0 {

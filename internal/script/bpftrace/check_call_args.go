@@ -34,7 +34,7 @@ func (c *checker) count(n *node, least, most int) bool {
 	return true
 }
 
-// varArgs are those whose number of arguments is a range even where both ends are the same.
+// varArgs are the functions for which bpftrace takes the number of arguments for a range, even if both ends are the same.
 var varArgs = setOf("has_key strftime signal override")
 
 func itoa(n int) string {

@@ -9,19 +9,21 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// condition computes a constant expression of C, an #if's or a definition's. What it does not understand ends it.
+// condition computes a constant expression of C, from an #if or a definition. It stops at the first token that it does
+// not understand.
 type condition struct {
 	list []string
 	at   int
-	// name is what a name is worth, defined whether it is a macro (nil: there is no defined).
+	// name returns the value of a name. defined reports whether a name is a macro; nil means that the
+	// expression cannot use the operator defined.
 	name    func(name string) (v int64, ok bool)
 	defined func(name string) bool
 	depth   int
-	// bad is the first thing that it did not understand.
+	// bad is the first token that it did not understand, "" for none.
 	bad string
 }
 
-// binding are the operators by how they bind, the loosest first.
+// binding lists the operators level by level; the first level binds loosest.
 var binding = [][]string{{"||"}, {"&&"}, {"|"}, {"^"}, {"&"}, {"==", "!="}, {"<=", ">=", "<", ">"}, {"<<", ">>"}, {"+", "-"}, {"*", "/", "%"}}
 
 // operator takes one of the operators of a level, "" where there is none: the tokens are single characters.

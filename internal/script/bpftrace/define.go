@@ -18,7 +18,7 @@ type definer struct {
 	lines  *preprocessor
 	kernel *source.File           // nil for none
 	types  map[string]*ctype.Type // by their words and names, as "struct foo"
-	whole  map[string]bool        // those that have been defined, not only named
+	whole  map[string]bool        // types whose members are known, not only the name
 	values map[string]ctype.Enumerator
 	of     map[string]*ctype.Type // the enumeration of each value
 	list   []string
@@ -26,7 +26,7 @@ type definer struct {
 	depth  int
 }
 
-// define reads the definitions that lines have left. The error says what is wrong with the first bad one.
+// define reads the definitions that the preprocessor has left. The error names the first bad one's mistake.
 func define(lines *preprocessor, kernel *source.File) (d *definer, err error) {
 	d = &definer{lines: lines, kernel: kernel, types: map[string]*ctype.Type{}, whole: map[string]bool{}, values: map[string]ctype.Enumerator{}, of: map[string]*ctype.Type{}}
 	for _, text := range lines.definitions {
@@ -93,7 +93,7 @@ func (d *definer) want(t string) {
 
 func isName(t string) bool { return t != "" && identRE.FindString(t) == t }
 
-// tagged is what follows struct, union or enum: a name, a body, or both.
+// tagged reads the type after struct, union or enum: a name, a body, or both.
 func (d *definer) tagged(word string) *ctype.Type {
 	name := ""
 	if isName(d.peek()) && d.peek() != "__attribute__" {
@@ -133,14 +133,14 @@ func (d *definer) tagged(word string) *ctype.Type {
 	return t
 }
 
-// attributes passes over what a compiler is told.
+// attributes skips __attribute__ and its arguments.
 func (d *definer) attributes() {
 	for d.accept("__attribute__") {
 		d.round()
 	}
 }
 
-// round passes over what is in parentheses.
+// round skips a text in parentheses.
 func (d *definer) round() {
 	d.want("(")
 	for depth := 1; depth > 0; {
@@ -178,7 +178,7 @@ func (d *definer) enumeration(name string, t *ctype.Type) *ctype.Type {
 	return ctype.EnumOf(name, values)
 }
 
-// number is a constant expression, up to what ends it.
+// number reads a constant expression, up to the token that ends it.
 func (d *definer) number() int64 {
 	c := &condition{list: d.list[min(d.at, len(d.list)):], name: d.constant}
 	v := c.value(0)
@@ -189,7 +189,7 @@ func (d *definer) number() int64 {
 	return v
 }
 
-// constant is what a name is worth in a definition.
+// constant returns the value of a name in a definition: an enumerator's or a macro's. false means that it has none.
 func (d *definer) constant(name string) (int64, bool) {
 	if e, ok := d.values[name]; ok {
 		return e.Value, true
@@ -250,7 +250,7 @@ func unique(list []ctype.Field, name string) {
 
 var arithmetic = []string{"unsigned", "signed", "long", "short", "int", "char", "_Bool", "bool", "float", "double"}
 
-// specifiers is the type that a declaration begins with.
+// specifiers reads the type with which a declaration begins.
 func (d *definer) specifiers() *ctype.Type {
 	words := map[string]int{}
 	for {

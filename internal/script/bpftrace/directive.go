@@ -16,12 +16,12 @@ import (
 // refused; #define gives macros, and conditions say which of them and of the definitions there are.
 type preprocessor struct {
 	open []conditional
-	// macros are those without parameters; defined are all.
+	// macros has the texts of macros without parameters. defined is true for the names of all macros.
 	macros  map[string]string
 	defined map[string]bool
-	// headers says that a header is included.
+	// headers: the script includes a header.
 	headers bool
-	// depth is how many macros are inside of each other.
+	// depth is the number of macros that are being computed, one inside another.
 	depth int
 	// definitions are the structures, unions and enumerations.
 	definitions []string
@@ -29,8 +29,8 @@ type preprocessor struct {
 
 // conditional is an #if that has no #endif yet.
 type conditional struct {
-	// over says that #else was there, taken that a branch was, skips that this one is not there, and around
-	// that the whole is not.
+	// over: #else was read. taken: the condition of an earlier or of this branch was true. skips: this branch
+	// is left out. around: the whole #if is left out.
 	over, taken, skips, around bool
 }
 
@@ -97,7 +97,7 @@ var (
 	params   = regexp.MustCompile(`^\(\s*(?:\)|(?:[A-Za-z_]\w*\s*,\s*)*(?:[A-Za-z_]\w*\s*(?:\.\.\.)?|\.\.\.)\s*\))`)
 )
 
-// line reads one.
+// line reads one directive.
 func (p *preprocessor) line(text string) error {
 	text = strings.TrimSpace(cComment.ReplaceAllString(strings.TrimPrefix(text, "#"), " "))
 	word := identRE.FindString(text)
@@ -165,7 +165,7 @@ func (p *preprocessor) holds(word, rest string) bool {
 	return (&condition{list: cToken.FindAllString(rest, -1), name: zero, defined: func(name string) bool { return p.defined[name] }}).value(0) != 0
 }
 
-// constant is what a macro is worth as a number.
+// constant returns the value of a macro that is a number. false means that it is none.
 func (p *preprocessor) constant(name string) (int64, bool) {
 	text, ok := p.macros[name]
 	if !ok && p.headers {
@@ -181,7 +181,7 @@ func (p *preprocessor) constant(name string) (int64, bool) {
 	return v, c.bad == ""
 }
 
-// checkDirective is what is wrong with a directive that is not skipped.
+// checkDirective returns the error in a directive that is not left out, nil for none.
 func checkDirective(word, text, rest string) error {
 	switch word {
 	case "if":

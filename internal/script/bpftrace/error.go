@@ -40,9 +40,9 @@ type Problems struct {
 
 func (p *Problems) Error() string { return p.Text() }
 
-// Text is what bpftrace prints: warnings first.
+// Text returns the messages as bpftrace prints them, warnings first.
 func (p *Problems) Text() string {
-	// A message without a place is written at once, the others when all have been looked for.
+	// bpftrace prints a message without a place at once, and all others at the end of the pass.
 	list := slices.Clone(p.list)
 	slices.SortStableFunc(list, func(a, b *Problem) int {
 		switch {
@@ -96,7 +96,7 @@ func newFile(name, text string) *file {
 	return &file{name, text, strings.Split(text, "\n")}
 }
 
-// mark prints the line of a place, and what of it is meant.
+// mark prints the line of a place, and below it a mark under the place.
 func (f *file) mark(b *strings.Builder, at span) {
 	if at.from.line > len(f.lines) {
 		return
@@ -117,5 +117,5 @@ func (f *file) mark(b *strings.Builder, at span) {
 	b.WriteByte('\n')
 }
 
-// failed is what a pass unwinds with at an error that it cannot go on from.
+// failed is the panic value with which a pass ends at an error after which it cannot go on.
 type failed struct{}

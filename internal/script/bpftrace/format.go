@@ -17,7 +17,7 @@ type directive struct {
 
 var formatRE = regexp.MustCompile(`%(-?)([0-9]*)(\.[0-9]+)?(rx|rh|r|s|c|(?:hh|h|ll|l|j|z|t)?[duoxXp])`)
 
-// directives are what a format prints arguments with.
+// directives returns the conversions of a format, in order; each prints one argument.
 func directives(format string) (list []directive) {
 	for _, m := range formatRE.FindAllStringSubmatchIndex(format, -1) {
 		d := directive{from: m[0], to: m[1], left: m[2] != m[3], width: -1, precision: -1, verb: format[m[8]:m[9]]}
@@ -35,7 +35,7 @@ func directives(format string) (list []directive) {
 	return list
 }
 
-// checkFormat says what is wrong with a format and its arguments.
+// checkFormat returns the message for a mistake in a format or its arguments, "" for none.
 func checkFormat(n *node) string {
 	list, args := directives(n.kids[0].text), n.kids[1:]
 	switch {
@@ -67,5 +67,5 @@ func checkFormat(n *node) string {
 	return ""
 }
 
-// plain is a format's text outside of directives: as C has it, %% is one.
+// plain returns a format's text outside of directives. As in C, %% becomes one %.
 func plain(s string) string { return strings.ReplaceAll(s, "%%", "%") }

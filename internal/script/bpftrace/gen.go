@@ -23,25 +23,26 @@ type generator struct {
 	block *probe
 	probe *host.Probe
 	event *Event
-	// locals are those of the handler that is made: the variables, then its own.
+	// locals are the locals of the handler that is being made: the script's variables, then the generator's own.
 	locals   []script.Type
 	saves    []script.Stmt
 	saved    map[string]int
 	usesArgs bool
 	unrolled int
-	// noSpace says that it was warned of a read from memory of which it is not known whose it is.
+	// noSpace: the warning was given about a read from memory that may be the kernel's or a program's.
 	noSpace bool
 }
 
-// value is what an expression is: x, or memory at x, or bytes of the string x.
+// value is the value of an expression. It is x itself; with mem it is memory at the address x, and with raw the
+// bytes of the string x from off on.
 type value struct {
 	x        script.Expr
 	t        *Type
 	mem, raw bool
-	// own says that raw bytes are the script's own, and not those of memory elsewhere.
+	// own: the raw bytes are the script's own, not bytes of other memory.
 	own bool
 	off int
-	// field and bit are a bit field's: how many bits, and from where on.
+	// field is the number of bits of a bit field, bit its first bit; field is 0 for other values.
 	field, bit int
 	// width is the number of bits of an integer, 0 for 64; the bits above them are 0.
 	width int
@@ -51,7 +52,7 @@ func (g *generator) near(at span) string {
 	return fmt.Sprintf("%s:%d:%d-%d", g.c.problems.file.name, at.from.line, at.from.col, at.to.col)
 }
 
-// fail is an error that only shows when the program is made.
+// fail reports an error that is found only when the program is made.
 func (g *generator) fail(at span, format string, a ...any) {
 	g.c.error(at, format, a...)
 	panic(failed{})
@@ -73,7 +74,7 @@ func (g *generator) generate() {
 	g.program.Limits = script.Limits{StringSize: g.stringSize(), Entries: g.c.keys, Nesting: 1, Memory: 1 << 30}
 }
 
-// stringSize is the room that the longest value takes.
+// stringSize returns the room in bytes of the longest value.
 func (g *generator) stringSize() int {
 	size := g.c.maxStr
 	for _, t := range g.s.longest {
@@ -149,7 +150,7 @@ func (g *generator) handler(p *probe) *script.Handler {
 	return h
 }
 
-// local is a variable that the script does not see.
+// local makes a variable that the script does not see.
 func (g *generator) local(t script.Type) script.Local {
 	g.locals = append(g.locals, t)
 	return script.Local{N: len(g.locals) - 1, Of: t}
@@ -381,7 +382,7 @@ func (g *generator) load(v value, at span) script.Expr {
 	return g.fetch(v, at)
 }
 
-// fetch is load without the question of whose the memory is.
+// fetch does as load, and does not check whose memory it is.
 func (g *generator) fetch(v value, at span) script.Expr {
 	t := v.t
 	switch {
@@ -414,7 +415,7 @@ func (g *generator) fetch(v value, at span) script.Expr {
 	return nil
 }
 
-// reads says once that the script reads memory of which it is not known whether it is the kernel's or a program's.
+// reads warns, once a script, of a read from memory that may be the kernel's or a program's.
 func (g *generator) reads(t *Type) {
 	if t.Space == script.AnySpace && !g.noSpace {
 		g.noSpace = true

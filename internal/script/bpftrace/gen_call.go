@@ -225,7 +225,7 @@ func (g *generator) ntop(n *node) script.Expr {
 	return call(inetCode, x, family)
 }
 
-// effect is an expression whose value nobody wants.
+// effect returns the statement for an expression whose value is not used.
 func (g *generator) effect(n *node) script.Stmt {
 	switch {
 	case n.op == nTernary && n.typ.Kind == None:

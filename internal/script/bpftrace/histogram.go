@@ -9,7 +9,7 @@ import (
 	"kprobelab/internal/script"
 )
 
-// barWidth is how wide the longest bar is.
+// barWidth is the width of a bar in characters; the bar of the fullest bucket has all of them.
 const barWidth = 52
 
 func bar(b *strings.Builder, label string, n, shown, most int64) {
@@ -17,7 +17,8 @@ func bar(b *strings.Builder, label string, n, shown, most int64) {
 	fmt.Fprintf(b, "%-16s%8d |%-52s|\n", label, shown, strings.Repeat("@", width))
 }
 
-// powersLabel is a bound of a histogram of powers of 2: in units of 1024 where its bucket is as wide.
+// powersLabel prints a bound of a histogram of powers of 2. Its unit is the largest of 1, K, M and so on that is not
+// wider than the bucket.
 func powersLabel(h *script.Histogram, v int64) string {
 	decade := max(bits.Len64(uint64(v))-1-h.Bits, 0) / 10
 	text := strconv.FormatUint(uint64(v)>>(10*decade), 10)
@@ -27,7 +28,7 @@ func powersLabel(h *script.Histogram, v int64) string {
 	return text
 }
 
-// linearLabel is a bound of a linear histogram.
+// linearLabel prints a bound of a linear histogram.
 func linearLabel(h *script.Histogram, n int64) string {
 	switch {
 	case h.Interval%1024 != 0 || n == 0:
@@ -39,7 +40,8 @@ func linearLabel(h *script.Histogram, n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// interval is what a bucket holds: from is the least value, to the first that is too high, where there are such.
+// interval is the interval of a bucket's values: from is the least value, to the first value above the bucket.
+// hasFrom and hasTo are false if the bucket is open at that end.
 type interval struct {
 	from, to       int64
 	hasFrom, hasTo bool
@@ -54,7 +56,7 @@ func bucket(h *script.Histogram, i int) interval {
 	return v
 }
 
-// String is the interval at the head of a bar.
+// String returns the interval as it stands before a bar.
 func (v interval) String() string {
 	label := powersLabel
 	switch {
@@ -73,7 +75,7 @@ func (v interval) String() string {
 	return from + ", " + to
 }
 
-// json is the interval in members of an object.
+// json returns the interval as members of a JSON object.
 func (v interval) json() (text string) {
 	if v.hasFrom {
 		text = fmt.Sprintf(`"min": %d, `, v.from)

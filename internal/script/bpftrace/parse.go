@@ -64,7 +64,7 @@ func (p *parser) fail(at span, format string, a ...any) {
 	panic(failed{})
 }
 
-// quoted is a kind in messages.
+// quoted returns the name of a kind of token in messages.
 func (k kind) quoted() string {
 	if k == "," {
 		return `","`
@@ -72,7 +72,7 @@ func (k kind) quoted() string {
 	return string(k)
 }
 
-// unexpected is a syntax error at the next token.
+// unexpected reports a syntax error at the next token.
 func (p *parser) unexpected(want ...kind) {
 	t := p.tok()
 	text := fmt.Sprintf("syntax error, unexpected %s", t.kind.quoted())
@@ -195,7 +195,7 @@ func (p *parser) probe() *probe {
 	return pr
 }
 
-// before is where the token before the next one ends.
+// before returns the end of the last token that was read.
 func (p *parser) before() pos {
 	if p.at == 0 {
 		return pos{1, 1}
@@ -203,7 +203,7 @@ func (p *parser) before() pos {
 	return p.list[p.at-1].at.to
 }
 
-// since is what has been read from a place on.
+// since returns the span from a place to the end of the last token that was read.
 func (p *parser) since(from pos) span { return span{from, p.before()} }
 
 // point is one attach point: its text is taken together, without blanks.

@@ -42,7 +42,7 @@ func (c *checker) pathType(n *node) *Type {
 	return stringOf(size)
 }
 
-// paths is where a kernel has what d_path reads, as offsets.
+// paths holds the offsets in bytes of the members that d_path reads in a kernel's structures.
 type paths struct {
 	fs, root                           uint64 // of a task, and of that
 	dentry, mnt                        uint64 // of a path
@@ -53,7 +53,7 @@ type paths struct {
 	inMount, above, mountpoint         uint64 // of a mount
 }
 
-// newPaths finds them in the kernel's types; missing is the first that is not there.
+// newPaths finds the offsets in the kernel's types. missing names the first member that the types lack, "" for none.
 func (g *generator) newPaths() (p *paths, missing string) {
 	p = &paths{}
 	for _, one := range []struct {
@@ -83,7 +83,8 @@ func (g *generator) newPaths() (p *paths, missing string) {
 // maxPath is the longest path of the kernel's (PATH_MAX).
 const maxPath = 4096
 
-// path is what d_path makes of the struct path at an address, "" where it has no room for it.
+// path makes the call that returns the path of the struct path at an address, as d_path does; "" if the path is
+// longer than the string.
 func (g *generator) path(n *node) script.Expr {
 	if g.c.k == nil || g.c.k.Source == nil {
 		g.fail(n.at, "path() needs the image's types")
@@ -108,7 +109,7 @@ func (g *generator) path(n *node) script.Expr {
 	}), at)
 }
 
-// backward is text that grows at its beginning.
+// backward is a text that grows at its beginning. full: a part did not fit.
 type backward struct {
 	b    *[maxPath]byte
 	from int
@@ -151,7 +152,7 @@ func (w *backward) text() []byte {
 	return w.b[w.from:]
 }
 
-// load reads a number of the kernel's, 0 where there is none.
+// load reads a number in the kernel's memory; it returns 0 if the memory cannot be read.
 func load(s host.System, at uint64, size int) uint64 {
 	var b [8]byte
 	if !script.KernelSpace.Read(s, at, b[:size]) {

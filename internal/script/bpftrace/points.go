@@ -11,7 +11,7 @@ import (
 	"kprobelab/internal/script/host"
 )
 
-// Kernel is what scripts are resolved with. Its fields may be nil.
+// Kernel answers which functions, events and types a kernel has. Scripts are resolved with it. Its fields may be nil.
 type Kernel struct {
 	host.Kernel
 	// Events returns the events whose names fit a pattern, "subsystem:name", with their fields. EventNames returns the
@@ -35,13 +35,14 @@ type Kernel struct {
 type Event struct {
 	Name   string
 	Fields []Field
-	// Tracepoint is what is enabled; the event has happened where Filter is not 0 (nil: always).
+	// Tracepoint is the tracepoint that is enabled for the event. If Filter is not nil, only a hit at which it is
+	// not 0 is the event.
 	Tracepoint string
 	Filter     script.Expr
-	// Chained says that its stack begins with who calls the tracepoint, after Above where that is not 0.
+	// Chained: the event's stack begins with the caller of the tracepoint, after the address Above if that is not 0.
 	Chained bool
 	Above   uint64
-	// Record says that the kernel makes a record, whose address is the first parameter.
+	// Record: the kernel makes a record, and its address is the first parameter.
 	Record bool
 }
 
@@ -147,7 +148,7 @@ func (c *checker) parts(pt *point) (list []string, err string) {
 	return append(list, part), ""
 }
 
-// outOfRange is what is wrong with the number of a parameter.
+// outOfRange returns the message for a parameter's number that is out of range.
 func outOfRange(text string) string {
 	return fmt.Sprintf("param %s is out of integer range [1, %d]", text, int64(math.MaxInt64))
 }

@@ -60,7 +60,7 @@ func (s *Script) message(t *script.Thread, kind, text string, line bool) {
 	t.Print([]byte(text))
 }
 
-// Attaching is what is said before probes are planted.
+// Attaching returns the line that bpftrace prints before it attaches the probes.
 func (s *Script) Attaching() string {
 	n := s.Attached
 	switch {

@@ -135,7 +135,8 @@ func (c *checker) program(pt *point) {
 	}
 }
 
-// firstBytes are those of a place: of a function's beginning.
+// firstBytes returns the first bytes of a function if at, the distance from its beginning, is 0. It returns zeros for
+// other places.
 func firstBytes(f *host.ProgramSymbol, at uint64) (b [4]byte) {
 	if at == 0 {
 		b = f.Bytes

@@ -11,9 +11,9 @@ type Script struct {
 	Probes  []*host.Probe
 	// Attachment describes how the probes were attached to the kernel.
 	Attachment
-	// Warnings are what bpftrace warns of, in its words.
+	// Warnings is the text of bpftrace's warnings about the script, "" for none.
 	Warnings string
-	// UserSymbols says that it prints addresses of programs, for which it should know their symbols.
+	// UserSymbols: the script prints addresses of programs, and needs the programs' symbols.
 	UserSymbols bool
 
 	maps    []*mapInfo
@@ -22,7 +22,7 @@ type Script struct {
 	noMaps  bool
 	maxStr  int
 	trailer string
-	// started is when the script began, random what rand has had.
+	// started is the time at which the script began, random the state of rand.
 	started, random *script.Var
 }
 

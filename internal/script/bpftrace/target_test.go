@@ -12,7 +12,7 @@ import (
 	"kprobelab/internal/script/host/fake"
 )
 
-// hit is what a probe's body prints when f is called.
+// hit returns the output of a probe's body at a call of f.
 func hit(t *testing.T, point, body string) string {
 	t.Helper()
 	shared, err := fake.Kernel()

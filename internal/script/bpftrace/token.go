@@ -95,7 +95,8 @@ type lexer struct {
 	at         int
 	here, step pos
 	macros     map[string]string
-	// expanding is how many macros are inside of each other here, expanded how many there were.
+	// expanding is the number of macros around this text, one inside another. expanded counts all expansions of
+	// the script.
 	expanding int
 	expanded  *int
 	problems  *Problems

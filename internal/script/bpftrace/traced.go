@@ -46,14 +46,15 @@ var (
 	harmfulPrefixes = []string{"__ftrace_invalid_address__", "rcu_"}
 )
 
-// Harmful says that bpftrace leaves a function out of its list of those that can be traced, for it hangs kernels.
+// Harmful reports whether bpftrace leaves a function out of its list of traceable functions, because a probe there
+// hangs kernels.
 func Harmful(function string) bool {
 	begins := func(prefix string) bool { return strings.HasPrefix(function, prefix) }
 	return slices.Contains(harmful, function) || slices.ContainsFunc(harmfulPrefixes, begins)
 }
 
-// traceable are the functions that the tool has for patterns, and of which it does not
-// warn.
+// traceable returns the functions that patterns can fit. bpftrace warns of probes at all
+// other functions.
 func (c *checker) traceable() traced {
 	if c.traced == nil {
 		c.traced = traced{}

@@ -58,26 +58,26 @@ type Type struct {
 	Kind   Kind
 	Size   int
 	Signed bool
-	// Name is a structure's with its word, an enumeration's, or of a stack its mode, of a time
-	// what it counts from.
+	// Name is the name of a structure with its word or of an enumeration, the mode of a stack, or
+	// the moment from which a time counts.
 	Name string
-	// C is what the source says of a structure or an enumeration.
+	// C is the C type of a structure or an enumeration.
 	C *ctype.Type
-	// Elem is an array's element, or what a pointer points to.
+	// Elem is the type of an array's elements, or the type to which a pointer points.
 	Elem *Type
-	// N is how many elements an array has, or addresses a stack.
+	// N is the number of an array's elements, or of a stack's addresses.
 	N int
-	// Fields are a tuple's.
+	// Fields are the types of a tuple's values.
 	Fields []*Type
-	// Context is for what a probe gets, whose parts are read at the hit.
+	// Context: the value is the probe's context, and its parts are read at the hit.
 	Context bool
-	// Space is the memory that a value is in, or that it points to.
+	// Space is the memory in which a value is, or to which it points.
 	Space script.Space
-	// Args is for the parameters of the probe.
+	// Args: the value is args, the parameters of the probe.
 	Args bool
-	// Clock is the clock of a time that nsecs() gave, "" for what counts from the boot.
+	// Clock is the clock of a time that nsecs() gave, "" for the time since the boot.
 	Clock string
-	// Own is for an array or a record whose bytes the script has: of a cast or a map, and not of memory elsewhere.
+	// Own: the script itself has the bytes of the array or record, from a cast or a map. They are not in other memory.
 	Own bool
 	// Made is the aggregate that an integer in a key or a tuple was read from; there it is a type of its own.
 	Made Kind
@@ -243,7 +243,7 @@ func (t *Type) text(w *ctype.Walk) string {
 // byteArrays are kinds that the tool keeps as bytes.
 var byteArrays = []Kind{String, Usym, Inet, Buffer, Timestamp, Mac, CgroupPath}
 
-// bufferHead is how many bytes the length of a buffer takes.
+// bufferHead is the size in bytes of the length before a buffer's bytes.
 const bufferHead = 4
 
 // timestampSize is the size of strftime's value: the time and where its format is.
@@ -260,7 +260,7 @@ func (t *Type) stored() int {
 	return t.Size
 }
 
-// target is what a pointer points to, or an array's element.
+// target returns the type to which a pointer points, or that of an array's elements.
 func (t *Type) target() *Type {
 	if t.Elem == nil && t.C != nil {
 		t.Elem = fromC(t.C.Real().Target())
@@ -410,8 +410,8 @@ func (t *Type) widen(o *Type) *Type {
 	return t
 }
 
-// core is how values of the type are held: integers and addresses as they are, all else as the
-// bytes of a string.
+// core returns the type of package script that holds the values: Int for integers and addresses, Stat for
+// aggregates of several numbers, String for the bytes of all others.
 func (t *Type) core() script.Type {
 	switch t.Kind {
 	case Integer, Pointer, Ksym, Username, CgroupPath, Strerror, Count, Sum:
@@ -433,7 +433,7 @@ func (t *Type) layout() []script.Type {
 	return list
 }
 
-// room is how many bytes a value takes as a string.
+// room returns the number of bytes of a value that is held as a string.
 func (t *Type) room() int {
 	switch t.Kind {
 	case TupleKind:

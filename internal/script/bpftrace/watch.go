@@ -9,8 +9,8 @@ import (
 	"kprobelab/internal/script/host"
 )
 
-// watched is what a watchpoint's point says: ADDR:LEN:MODE, or FUNC+argN:LEN:MODE, which is memory
-// that a program's function is called with.
+// watched is the memory of a watchpoint: ADDR:LEN:MODE, or FUNC+argN:LEN:MODE. With FUNC the
+// address is argument N at a call of a program's function.
 type watched struct {
 	function string
 	arg      uint64
@@ -19,7 +19,7 @@ type watched struct {
 	mode     string
 }
 
-// readWatch reads the three parts of a watchpoint; the result is what is wrong with it.
+// readWatch reads the three parts of a watchpoint. It returns the message for a mistake, "" for none.
 func (pt *point) readWatch(parts []string) string {
 	w := &watched{mode: parts[2]}
 	pt.watched = w

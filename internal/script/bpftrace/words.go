@@ -9,7 +9,7 @@ import (
 	"kprobelab/internal/script/host"
 )
 
-// Words are what bpftrace says while a script runs.
+// Words are bpftrace's messages while a script runs.
 type Words struct{}
 
 // Task implements attach.Words.
