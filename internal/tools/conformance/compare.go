@@ -18,7 +18,7 @@ import (
 
 // Agreement counts the project's answers that are equal to a kernel's, and lists the others.
 type Agreement struct {
-	// Asked is the number of questions, Same that of equal answers.
+	// Asked is the number of questions, Same the number of equal answers.
 	Asked, Same int
 	// Kinds counts the kernel's answers by kind.
 	Kinds map[string]int
@@ -84,7 +84,7 @@ func computed(img *kimage.Image, probes []byte) ([]report.CheckRow, error) {
 }
 
 // CompareNames compares the answers for definitions by name, which were
-// written after those of the points.
+// written after the definitions of the points.
 func CompareNames(img *kimage.Image, points int, names []string, b *Booted) (*Agreement, error) {
 	rows, err := computed(img, []byte(strings.Join(names, "\n")))
 	if err != nil {

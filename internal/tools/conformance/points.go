@@ -203,7 +203,7 @@ func Definitions(points []x86.Addr) string {
 // pointEvent is the name of the event of the point with that index.
 func pointEvent(i int) string { return fmt.Sprint("e", i) }
 
-// events are the names of the events of so many points.
+// events returns the names of the events of n points.
 func events(points int) []string {
 	list := make([]string, points)
 	for i := range list {

@@ -27,7 +27,7 @@ var list string
 // edit replaces text of a file.
 type edit struct {
 	name, file, old, new string
-	// spare is why nothing need notice it.
+	// spare is the reason why no check has to notice the edit, "" if one has to.
 	spare string
 }
 

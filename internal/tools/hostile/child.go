@@ -27,7 +27,7 @@ type tryOut struct {
 	kind   string
 	number int
 	bad    bool
-	// guest: the exit code and the output are those of a program in the sandbox.
+	// guest: the exit code and the output come from a program in the sandbox.
 	guest bool
 	// env is added to the program's environment.
 	env []string

@@ -46,7 +46,7 @@ var (
 	ranged = []attr{{dwarf.AttrLowpc, formAddr}, {dwarf.AttrHighpc, formData8}}
 )
 
-// shapes are all that are drawn; its first ones have a place of their own.
+// shapes lists the kinds of entries. The first three (unit, function, parameter) stand at fixed places; the others are drawn.
 var shapes = []shape{
 	{dwarf.TagCompileUnit, true, append([]attr{named}, ranged...)},
 	{dwarf.TagSubprogram, true, append([]attr{named, typed, {dwarf.AttrExternal, formPresent}}, ranged...)},

@@ -42,8 +42,8 @@ type options struct {
 	child  string
 }
 
-// patience is when a case is ended: later than its limit, as a busy host gives it
-// only a part of a processor.
+// patience is the real time after which a case is killed. It is longer than the limit, for
+// a busy host gives the case only a part of a processor.
 func (o *options) patience() time.Duration { return 5 * o.limit }
 
 func main() {

@@ -10,8 +10,7 @@ import (
 	"kprobelab/profile"
 )
 
-// TestPageIsUpToDate: docs/releases.md is what the table says today, and every
-// row is on it.
+// TestPageIsUpToDate: docs/releases.md agrees with the table, and has every row.
 func TestPageIsUpToDate(t *testing.T) {
 	page, err := releases("../../../profile")
 	require.NoError(t, err)

@@ -29,8 +29,8 @@ const (
 )
 
 // work runs the rounds. The last two arguments are the number of rounds and the
-// calls in each. Before them the kernel passes those of its own parameters that
-// it does not know.
+// calls in each. Before them the kernel passes the parameters of its command line
+// that it does not know.
 func work() error {
 	if len(os.Args) < 3 {
 		return fmt.Errorf("the arguments are %q, not the rounds and the calls", os.Args[1:])

@@ -2,7 +2,7 @@ package main
 
 import "path"
 
-// cause is why a variable of some aliases differs; "" for a variable is the alias itself.
+// cause is a known reason (why) for which a variable of some aliases differs. If variable is "", the alias itself differs.
 type cause struct{ alias, variable, why string }
 
 func (c cause) fits(alias, variable string) bool {

@@ -30,7 +30,7 @@ var (
 	other      = regexp.MustCompile(`[\w*]+(?:\.[\w*]+)+`)
 )
 
-// readTapset reads all files of the folder but those of other architectures.
+// readTapset reads all files of the folder, except for the files of other architectures.
 func readTapset(folder string) (*tapset, error) {
 	t := &tapset{aliases: map[string][]written{}, macros: map[string]string{}}
 	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {

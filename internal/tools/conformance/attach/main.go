@@ -29,7 +29,7 @@ import (
 
 // one is one command line of the tool.
 type one struct {
-	// Args are its arguments, Kind is what was drawn.
+	// Args are its arguments. Kind names the kind of the draw.
 	Args []string `json:"args"`
 	Kind string   `json:"kind"`
 }

@@ -13,8 +13,8 @@ import (
 	"kprobelab/kimage"
 )
 
-// newer has the rules by which bpftrace 0.27 decides whether a script's probes attach, where they are
-// others than 0.23's: a row of docs/bpftrace.md each. The kernel's answers are those of this program.
+// newer decides whether a script's probes attach in bpftrace 0.27. It has the rules that differ from 0.23's, each a row
+// of docs/bpftrace.md. This program computes the kernel's answers.
 type newer struct {
 	ways   kernel
 	traced []string
@@ -53,7 +53,8 @@ func newNewer(img *kimage.Image) *newer {
 	return n
 }
 
-// listed are the functions that the tool has for kprobes: those of available_filter_functions that hang no kernel.
+// listed returns the functions that the tool offers for kprobes: available_filter_functions without the functions whose
+// probes hang a kernel.
 func listed(traced []string) (list []string) {
 	for _, f := range traced {
 		if !bpftrace.Harmful(f) {

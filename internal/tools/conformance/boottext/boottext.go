@@ -54,7 +54,7 @@ type Category struct {
 	Bytes, Differ int
 }
 
-// Compare compares the image's text from base on with live; clocks is what the machine says of its clocks, nil where it was not asked.
+// Compare compares the image's text from base on with live. clocks is the state of the machine's clocks, nil if it is not known.
 func Compare(img *kimage.Image, base x86.Addr, live []byte, clocks *Clocks) *Tally {
 	t := &Tally{Bytes: len(live), Causes: map[string]int{}}
 	text := make([]byte, len(live))

@@ -12,7 +12,7 @@ import (
 // A kernel that is built for FineIBT draws a seed on each boot and makes the hashes of indirect calls' types
 // anew. The bytes of a hash are explained where one seed makes all that differ.
 
-// hashSize is that of a hash in bytes.
+// hashSize is the size of a hash in bytes.
 const hashSize = 4
 
 // hashes are the places of the hashes, by address, and whether one seed makes the live ones.

@@ -203,7 +203,7 @@ func beside(own, file string) (verdict string, ok bool) {
 	return fmt.Sprintf("%d the same, %d left out, %d not mapped by a kernel, %d differ", same, left, absent, differ), differ == 0
 }
 
-// question is a command on a dump; common is what of its output does not depend on the form.
+// question is a command on a dump. common returns true for a line of its output that does not depend on the form.
 type question struct {
 	name   string
 	args   []string
@@ -258,7 +258,7 @@ func (o *options) asked(file string) (list []answer) {
 	return list
 }
 
-// beside compares an answer with that of boot's own dump.
+// beside compares an answer with the answer for boot's own dump.
 func (a answer) beside(want answer) (verdict string, ok bool) {
 	switch {
 	case a.code == want.code && a.out == want.out:

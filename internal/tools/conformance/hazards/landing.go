@@ -11,7 +11,8 @@ import (
 // landings watches by QEMU's debugger whether a machine comes to wrong addresses.
 type landings struct {
 	mu sync.Mutex
-	// landed are the addresses that it came to, register is how one differed.
+	// landed holds the wrong addresses that the machine reached. register names the register that differed, and both
+	// values; "" if none did.
 	landed   map[x86.Addr]bool
 	register string
 	done     chan struct{}

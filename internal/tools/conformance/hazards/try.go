@@ -37,7 +37,7 @@ func (o *Options) try(m *qemu.Machine, points []Point, told func(*Result)) []Res
 	return results
 }
 
-// inParallel does each of n jobs, so many at once as machines may run.
+// inParallel does n jobs, atOnce of them at a time.
 func inParallel(n int, do func(i int)) {
 	jobs := make(chan int)
 	var workers sync.WaitGroup

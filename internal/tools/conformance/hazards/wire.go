@@ -30,8 +30,8 @@ const (
 type Tried struct {
 	// Refused says why there is no probe.
 	Refused string
-	// Before, With and After are what the workload wrote without the probe, with it,
-	// and when it was off again; Status… is how each ended.
+	// Before, With and After are the workload's output without the probe, with it,
+	// and after its removal. StatusBefore, Status and StatusAfter are the exits.
 	Before, With, After               string
 	StatusBefore, Status, StatusAfter string
 	// Hits is the number of the probe's hits.

@@ -28,7 +28,7 @@ type outcome struct {
 	attached bool
 	// unplaced: it was loaded, and nothing said where to attach.
 	unplaced bool
-	// errno is why not, 0 where bpftool does not say it.
+	// errno is the reason why the object was not loaded or attached, 0 if bpftool does not print it.
 	errno errno.Errno
 	// said holds the lines that bpftool printed.
 	said []string

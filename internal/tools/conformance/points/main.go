@@ -293,8 +293,8 @@ const (
 	written = "stap wants the file's name as the compiler wrote it"
 )
 
-// leftOut are the functions of which stap says that it does not probe them without -g (locks,
-// interrupts and their like, and those of some files). Here the kernel's own list counts.
+// leftOut matches stap's message about a function that it does not probe without -g: locks,
+// interrupts and their like, and functions of some files. Here only the kernel's own list counts.
 var leftOut = regexp.MustCompile(`function (\S+) is (?:blocklisted|in blocklisted file)`)
 
 // outcome compares the places of one point.
@@ -368,8 +368,8 @@ var (
 	body     = regexp.MustCompile(`println\((\d+)\)`)
 )
 
-// places reads what -p2 prints: each place of so many points with a body that has the point's number, or of one point,
-// without any.
+// places reads the places that -p2 prints. If points is 0, there is one point, and all places are its. Else the
+// body of each place has the number of its point.
 func places(points int, cmd *exec.Cmd) (of map[int][]place, said string, err error) {
 	var messages strings.Builder
 	cmd.Stderr = &messages

@@ -161,7 +161,7 @@ func (d *drawer) path(t *ctype.Type) (string, *ctype.Type) {
 	return s, t
 }
 
-// member is any named member, those of unnamed ones included.
+// member returns a random named member, which may lie in an unnamed member.
 func (d *drawer) member(t *ctype.Type, depth int) *ctype.Member {
 	list := t.Members()
 	if len(list) == 0 || depth > maxPath {

@@ -201,7 +201,7 @@ func (c *comparison) judge(probe, theirs string) {
 	}
 }
 
-// fits reports definitions that are what perf writes but for the numbers that it did not read.
+// fits reports whether the definitions are perf's, except for the numbers that perf writes without having read them.
 func fits(theirs, asPerf string) bool {
 	if !strings.Contains(asPerf, `\`+perfprobe.Unread) {
 		return false

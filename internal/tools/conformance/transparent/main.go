@@ -45,8 +45,9 @@ func main() {
 type known struct {
 	Code   int
 	Output string // stdout and stderr, as one pipe gets them
-	// Places are the offsets that are tried alone, Hits how often each is executed here, SyscallBefore those
-	// that follow a place with the instruction syscall. Not alone are so many others.
+	// Places holds the offsets that are tried alone, and Hits the number of times that each is executed here.
+	// SyscallBefore holds the places that follow a syscall instruction. NotAlone counts the offsets that are
+	// not tried alone.
 	Places        []uint32
 	Hits          []uint64
 	SyscallBefore []uint32

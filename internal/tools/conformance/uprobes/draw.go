@@ -31,7 +31,7 @@ type corpus struct {
 	random       []uint32
 }
 
-// instruction is all that a kernel's decision depends on: its bytes, and whether a page ends in it.
+// instruction holds the facts that a kernel's decision depends on: the bytes, and whether they cross a page's end.
 type instruction struct {
 	bytes   string
 	crosses bool

@@ -97,7 +97,7 @@ func keyed(d *drawer) string {
 	return strings.Join(out, " ")
 }
 
-// tuple is a tuple of so many expressions, one inside another at times.
+// tuple returns a tuple of two or more random expressions. An expression may be a tuple, too, up to depth.
 func (d *drawer) tuple(depth int) string {
 	var parts []string
 	for range 2 + d.IntN(2) {

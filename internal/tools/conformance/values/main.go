@@ -52,7 +52,7 @@ func write(to string, n, per int, seed uint64, k kind) error {
 	return nil
 }
 
-// drawFile is a file of so many scripts, one block after the other in each of its probes.
+// drawFile returns one script that joins n drawn scripts: each of its probes has their blocks one after the other.
 func drawFile(r *rand.Rand, first, n int, k kind) string {
 	blocks := map[string][]string{}
 	var order []string

@@ -23,7 +23,7 @@ func TestDrawnScriptsAreAccepted(t *testing.T) {
 	}
 }
 
-// What a script prints is what follows its marker, and its maps.
+// The output of a script is the text after its marker, and its maps.
 func TestCompareNamesTheScript(t *testing.T) {
 	a, b := t.TempDir(), t.TempDir()
 	write := func(dir, text string) {
