@@ -21,8 +21,8 @@ type Options struct {
 	Profile string
 	// Rules are a profile of the caller's own; with them, Profile is not used.
 	Rules *profile.Config
-	// Preemption, where set, decides whether the kernel has CONFIG_PREEMPTION, in
-	// place of what the profile says: with it, no probe is boosted.
+	// Preemption says whether the kernel has CONFIG_PREEMPTION; with it, no probe is
+	// boosted. nil leaves it to the profile.
 	Preemption *bool
 	// Config names a kernel .config, plain or gzip, that decides what would
 	// otherwise be inferred. Empty: the image's own, if it is embedded.

@@ -13,7 +13,7 @@ import (
 	"kprobelab/x86"
 )
 
-// ErrAsleep: a call, or the programs of a run, wait for what does not come.
+// ErrAsleep: the call or the programs of a run sleep, and nothing that can still happen would wake them.
 var ErrAsleep = errors.New("asleep")
 
 // AsleepError is a run of a booted kernel that has ended because a task sleeps.

@@ -1,10 +1,10 @@
-// Package booted is a booted kernel: what can be asked of the memory dump of one, and not of an image.
+// Package booted runs a booted kernel from its memory dump, and has the operations that an image alone does not allow.
 //
-// Its own init runs programs (Exec), its system calls are made through its own entry (SystemCall), as the task
-// of the dump or as another one (As), and its tracepoints and records come as its own code makes them. A run
-// that waits for what does not come ends with an AsleepError.
+// The kernel's own init runs programs (Exec). System calls go through the kernel's own entry (SystemCall), as the task
+// of the dump or as another one (As). Its own code fires tracepoints and makes their records. A run that would sleep
+// for ever ends with an AsleepError.
 //
-// It must not know where a dump comes from, nor what plants probes beside it.
+// It must not know where a dump comes from, nor the packages that plant probes.
 package booted
 
 import (

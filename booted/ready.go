@@ -7,7 +7,7 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// readiness is whether the program of a session is ready for what runs beside it.
+// readiness finds out when the program of a session is ready, so that the workloads may start.
 type readiness struct {
 	yes bool
 	// lines are the ends of stdout and stderr, from the beginning of a line on.

@@ -33,8 +33,8 @@ type recorded struct {
 const recordsAt = "perf_trace_run_bpf_submit"
 
 // Record has the booted kernel make the records of an event, as for a BPF program that is attached
-// to its tracepoint. hit gets each record's address, and of the registers what the kernel gives such
-// a program: the address and the stack of who calls the tracepoint. The Link's Close ends it.
+// to its tracepoint. hit gets each record's address, and the registers that the kernel gives such a
+// program: they hold the address and the stack of the tracepoint's caller. The Link's Close ends it.
 func (k *Kernel) Record(e *kimage.Event, hit func(record x86.Addr, regs *x86.PtRegs)) (*Link, error) {
 	var err error
 	if k.records == nil {

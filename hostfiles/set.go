@@ -66,8 +66,8 @@ func (s *Set) put(f File) error {
 	return nil
 }
 
-// place adds a file of a tree under the path it is asked by. If links lead from there to the file, it is added at its
-// real path, and the path becomes a link.
+// place adds a file of a tree at the path that names it. If links lead from this path to the file, place adds the file at
+// its real path, and a link at this path.
 func (s *Set) place(p place, real string, info fs.FileInfo) error {
 	f := File{Path: guestPath(real), Mode: info.Mode().Perm(), From: p.in.host(real), Size: info.Size(), Modified: info.ModTime().Unix()}
 	if err := s.put(f); err != nil {

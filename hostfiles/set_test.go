@@ -161,7 +161,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// TestAdd: a folder brings the libraries of what is in it; a library that lacks one of its own comes all the same.
+// TestAdd: a folder brings the libraries of the files in it. A library is added even if one that it needs is missing.
 func TestAdd(t *testing.T) {
 	dir := t.TempDir()
 	lay(t, dir, map[string]any{"d/data": "x", "d/plugin.so": tiny{needed: []string{"libx.so"}, runpath: "$ORIGIN/../x"}, "x/libx.so": tiny{}, "d/odd.so": tiny{needed: []string{"none.so"}}, "d/link": "->data"})

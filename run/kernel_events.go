@@ -95,7 +95,7 @@ func (r *runner) defineUser(u *ownEvents) error {
 	return nil
 }
 
-// userRefusal is an *Error for what the kernel refuses; wrong use stays that.
+// userRefusal returns an *Error that says that the kernel refuses the definition. An error of wrong use stays as it is.
 func userRefusal(err error) error {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return err

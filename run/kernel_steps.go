@@ -60,7 +60,7 @@ func (s *kernelSteps) original(at x86.Addr, b []byte) int {
 	return n
 }
 
-// place is SYM+0xOFF, of what %pS prints.
+// place names an address as SYM+0xOFF: the first part of the text that %pS prints.
 func (s *kernelSteps) place(at x86.Addr) string {
 	name, _, _ := strings.Cut(s.l.Machine.Symbolize(at), "/")
 	return strings.TrimSuffix(name, "+0x0")
@@ -126,7 +126,7 @@ func buffer(d *optimizer.Detour) []StepLine {
 	return list
 }
 
-// next says who runs after the step, where the step does not say so itself.
+// next names the code that runs after the step, "" if the step's own text names it.
 func (s *kernelSteps) next(e *kprobes.Event) string {
 	switch e.Kind {
 	case kprobes.EventTrap, kprobes.EventStepped:

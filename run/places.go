@@ -20,7 +20,8 @@ func newPlaces(p *process.Process) *places {
 	return &places{p: p, functions: map[*process.File][]process.Symbol{}}
 }
 
-// place is FUNCTION+0xOFF, else FILE:0xOFFSET or the name of what is there, else the address.
+// place names an address: FUNCTION+0xOFF, or FILE:0xOFFSET in a file without a function there, or the mapping's name
+// and the offset, or the address itself.
 func (u *places) place(at x86.Addr) string {
 	switch v := u.p.At(at); {
 	case v == nil:

@@ -16,8 +16,8 @@ import (
 // IsUserEvent reports a definition of a uprobe.
 func IsUserEvent(line string) bool { return definition.ReadLine(line).User() }
 
-// IsKernelsEvent reports a definition that a booted kernel's own dynamic_events has: of a uprobe, or of what is neither a
-// kprobe nor a uprobe.
+// IsKernelsEvent reports a definition that goes to a booted kernel's own dynamic_events: a uprobe, or an event that is
+// neither a kprobe nor a uprobe.
 func IsKernelsEvent(line string) bool {
 	l := definition.ReadLine(line)
 	return l.User() || l.Other() != ""
@@ -97,7 +97,8 @@ func notAUprobe(f *source.File, words []string) error {
 	return misused("%q: %s is a program, and a uprobe is defined as PATH:OFFSET", words[1], f.Program())
 }
 
-// SourceError is an *Error for what is wrong with words of the source, or with what describes it.
+// SourceError makes err an *Error: misuse for a syntax error, an unusable file for faulty debugging information, else a
+// refusal.
 func SourceError(err error) error {
 	var syntax *perfprobe.SyntaxError
 	var file *debuginfo.FileError

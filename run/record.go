@@ -96,7 +96,7 @@ func of(name string, p *Probe) Record {
 	return r
 }
 
-// records are the objects of an event, none of what has no place in JSON.
+// records returns the JSON objects of an event: none for an event that JSON output does not show.
 func records(e Event) []Record {
 	switch e := e.(type) {
 	case Planted:

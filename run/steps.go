@@ -13,14 +13,14 @@ import (
 	"kprobelab/x86"
 )
 
-// Description tells more of a step: what stands where, and who runs next.
+// Description adds to a step the code at its addresses, and the code that runs next.
 type Description struct {
 	// Title is "hit of PLACE" at the first step of a hit, else "". Head are the lines below it.
 	Title string
 	Head  []StepLine
 	// After are lines below the step.
 	After []StepLine
-	// Next says who runs next, "" where the step says it.
+	// Next names the code that runs next, "" if the step's own text names it.
 	Next string
 }
 
@@ -64,8 +64,8 @@ func code(what string, at x86.Addr, b []byte) StepLine {
 // note is a line in parentheses.
 func note(format string, args ...any) StepLine { return StepLine{Text: fmt.Sprintf(format, args...)} }
 
-// stepWriter shows hits as numbered steps: the text before and after the probe was inserted, its slot, and then what
-// happens, which registers it changed, and who runs next.
+// stepWriter shows hits as numbered steps. First it shows the text before and after the probe was inserted, and the slot;
+// then for each step its words, the registers that it changed, and the code that runs next.
 type stepWriter struct {
 	w     io.Writer
 	style colour.Style

@@ -8,7 +8,7 @@ import (
 	"kprobelab/profile"
 )
 
-// described keeps the titles of hits, the heads of their lines, and who runs next, as values.
+// described returns a Sink that appends each step's title, the What of its lines, and its Next to the lists.
 func described(titles, lines, next *[]string) Sink {
 	return Func(func(e Event) error {
 		step, ok := e.(Step)

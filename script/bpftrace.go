@@ -12,7 +12,7 @@ import (
 	"kprobelab/kimage"
 )
 
-// BpftraceOptions are Options with what only bpftrace has.
+// BpftraceOptions are Options, with further options for bpftrace.
 type BpftraceOptions struct {
 	Options
 	// Unsafe allows what only --unsafe allows. JSON is the output's format. NoWarnings leaves out what looks wrong.

@@ -10,7 +10,7 @@ import (
 	"kprobelab/kimage"
 )
 
-// Options say for whom a script is read.
+// Options hold a script's name, arguments and program, and the files that describe the image's functions.
 type Options struct {
 	// Name is the script's file in messages, "" for the word that the tool has for none.
 	Name string

@@ -10,7 +10,7 @@ import (
 	"kprobelab/kimage"
 )
 
-// StapOptions are Options with what only stap has.
+// StapOptions are Options, with further options for stap.
 type StapOptions struct {
 	Options
 	// Guru allows what only -g allows.

@@ -1,5 +1,5 @@
-// Package container takes a kernel's ELF out of what it is shipped in: a bzImage, a unified kernel image, an EFI zboot
-// image, and the formats of compression; each may be in another one.
+// Package container unpacks a kernel's ELF from a bzImage, a unified kernel image, an EFI zboot image, or a compressed
+// file. Each may lie in another one.
 //
-// It must not know what the ELF says, nor files.
+// It must not read the ELF's content, nor open files.
 package container

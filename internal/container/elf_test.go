@@ -50,7 +50,7 @@ func TestExtent(t *testing.T) {
 	}
 }
 
-// Rule: the error says where, and in what it was found.
+// Rule: the error names the place, and the format in which it was found.
 func TestErrorsSayWhere(t *testing.T) {
 	for name, c := range map[string]struct {
 		b    []byte
