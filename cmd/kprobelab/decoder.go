@@ -10,7 +10,7 @@ import (
 	"kprobelab/x86"
 )
 
-// decoders are the values of --decoder, with what each is.
+// decoders lists the values of --decoder, with a description of each.
 var decoders = []struct{ name, what string }{
 	{"x86asm", "golang.org/x/arch/x86/x86asm, put right where it is known to be wrong"},
 	{"tables", "kprobelab's own tables, several times faster"},

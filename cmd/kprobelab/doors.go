@@ -52,7 +52,7 @@ func parsed[T any](to *[]T, parse func(string) (T, error)) each {
 	}
 }
 
-// probes are the flags of what is planted in a kernel.
+// probes returns the flags for the probes, events and watchpoints in a kernel.
 func (p *kernelDoor) probes() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.GenericFlag{Name: "kprobe", Value: parsed(&p.Probes, run.Kprobe),
@@ -252,8 +252,8 @@ func (s *shown) printed(t *term, o *run.TextOptions, do func(run.Sink) error) (e
 	return err
 }
 
-// warnOf says on standard error what a probe does although the kernel accepts it, and what the kernel says of one that it
-// refuses.
+// warnOf writes two kinds of warnings to standard error: the harm of a probe that the kernel accepts, and the kernel's
+// message about a probe that it refuses.
 func warnOf(t *term, e run.Event) {
 	warning := t.errStyle.Red("warning:")
 	switch e := e.(type) {

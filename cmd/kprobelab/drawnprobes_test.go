@@ -18,7 +18,8 @@ type fetch struct {
 	want  []string
 }
 
-// probing is a probe with what it fetches. perf, stap and bpftrace are where each has it, if it has.
+// probing is a probe with its fetches. perf, stap and bpftrace hold its place in the notation of each tool, "" if the tool
+// cannot probe it.
 type probing struct {
 	perf, stap, bpftrace string
 	fetches              []fetch

@@ -125,7 +125,7 @@ func (d *drawnProgram) letters(most int) string {
 	return string(b)
 }
 
-// put assigns a drawn value to what C reaches by at.
+// put assigns a drawn value to the C expression at.
 func (d *drawnProgram) put(at string, p route, n number) {
 	v := n.draw(d.r)
 	fmt.Fprintf(&d.puts, "\t*(%s *)&%s = %s;\n", strings.TrimPrefix(n.name, "const volatile "), at, literal(v))

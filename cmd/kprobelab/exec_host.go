@@ -81,7 +81,7 @@ func (h *hostDoor) job(j *run.Job) error {
 	return h.beside(j.Host)
 }
 
-// beside fills in what goes on beside the program.
+// beside fills in the values of --ready, --workload, --out and --module.
 func (h *hostDoor) beside(p *run.HostProgram) (err error) {
 	if h.ready != "" {
 		if p.Ready, err = regexp.Compile(h.ready); err != nil {

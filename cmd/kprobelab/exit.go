@@ -39,7 +39,7 @@ func (f *failure) Unwrap() error { return f.err }
 // errSaid is the error of a failure that nothing more is said of.
 var errSaid = errors.New("")
 
-// usagef is an error of the person who typed the command.
+// usagef returns an error of the command line: its exit code is exitUsage.
 func usagef(format string, args ...any) error {
 	return &failure{exitUsage, fmt.Errorf(format, args...)}
 }

@@ -28,14 +28,14 @@ func TestOptimizationIsDocumentedAsItPrints(t *testing.T) {
 	}
 }
 
-// shell is a command with what it prints, as a document shows it: a line of
-// three dots stands for some that are left out, also at the start and the end.
+// shell is a command with its output, as a document shows it. A line of three
+// dots stands for lines that are left out, also at the start and the end.
 type shell struct {
 	command, output string
 	cut             bool
 }
 
-// requireShown compares what a document shows with what the command printed.
+// requireShown compares the output in a document with the command's output.
 func requireShown(t *testing.T, s shell, printed string) {
 	rest := masked(strings.TrimRight(printed, "\n"))
 	output, begun := strings.CutPrefix(s.output, "...\n")

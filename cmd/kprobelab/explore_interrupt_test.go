@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Ctrl-C ends an exploration with what was found so far, and with 1: not all was tried.
+// Ctrl-C ends an exploration. It prints the findings so far, and its exit code is 1, for not all was tried.
 func TestCtrlCOfExplore(t *testing.T) {
 	large := []string{"four-hits", "--bound", "-1", "--max-runs", "100000000"}
 	for name, c := range map[string]struct {

@@ -15,7 +15,7 @@ const (
 	helpLines   = 50
 )
 
-// groups are the commands by what people want, in the order of the help.
+// groups lists the commands by purpose, in the order of the help.
 var groups = []struct {
 	name     string
 	commands []string

@@ -29,8 +29,8 @@ func oldRun(c *cli.Command) *cli.Command {
 	return &cli.Command{Name: c.Name, Flags: flags}
 }
 
-// reworded is the command line of exec or uprobe that one of run means, with what is said of it; args itself where it means
-// none.
+// reworded returns the command line of exec or uprobe that has the meaning of an old command line of run, and a message about
+// it. Other command lines are returned as they are.
 func reworded(app *cli.Command, args []string) (now []string, said string, err error) {
 	if len(args) < 3 || args[1] != "run" {
 		return args, "", nil

@@ -40,7 +40,7 @@ func readScript(args []string) (name, text string, rest []string, err error) {
 	return name, string(b), args[1:], err
 }
 
-// unread is the error of a script that cannot be read: what its tool says is printed.
+// unread returns the error of a script that cannot be read, and prints the tool's messages about it.
 func (t *term) unread(err error) error {
 	var refused *script.RefusedError
 	if errors.As(err, &refused) {

@@ -88,7 +88,7 @@ func inShell(line string) string { return `/bin/busybox sh -c "` + line + `"` }
 
 func inShellf(format string, args ...any) string { return inShell(fmt.Sprintf(format, args...)) }
 
-// who is the task of a hit as scripts tell it: NAME(PID).
+// who returns a function that names the task of a hit as scripts print it: NAME(PID).
 func who(l *kprobelab.Lab) func() string {
 	k, err := l.Booted()
 	if err != nil {
@@ -117,7 +117,7 @@ func TestSlideHelloWorld(t *testing.T) {
 	})
 }
 
-// Each opening is told, with who opens what; after four seconds the script has ended.
+// The script prints each open with the task and the file. After four seconds it has ended.
 func TestSlideStraceOpen(t *testing.T) {
 	onDumps(t, "strace-open", func(t *testing.T, dump, file string) {
 		var args []string

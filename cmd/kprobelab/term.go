@@ -19,7 +19,7 @@ import (
 // term is the program's standard output and standard error, and the progress bar on it.
 type term struct {
 	out, err io.Writer
-	// bar draws on bare: the rest of what goes to err passes printable.Writer.
+	// bar draws on bare. All other output to err passes printable.Writer.
 	bare io.Writer
 	// rawOut and rawErr get what a program writes, as it is where they are no terminals or --raw says so.
 	rawOut, rawErr io.Writer
@@ -95,7 +95,7 @@ const redraw = 65 * time.Millisecond
 // is 0 where it is not known. It writes to a terminal only.
 func (t *term) progress(stage string, done, total int64) { t.count(stage, "bytes", done, total) }
 
-// count is progress for what is not counted in bytes: points, kernels.
+// count is progress for other units than bytes: points, kernels.
 func (t *term) count(stage, unit string, done, total int64) {
 	if !t.errIsTerminal {
 		return
