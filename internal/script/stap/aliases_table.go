@@ -1,12 +1,13 @@
 package stap
 
-// aliasTable has the probe aliases of the library: a name, in quotes what the variable name is set
-// to, and where the probe is: t:NAME a tracepoint, f:NAME a function, r:NAME its return, else
-// another alias; of several with | the first that there is, with + all that there are. Then the
-// variables that it gives, ; between them; ?? is between what a variable is read from, the first
-// that the kernel has; {NAME ARGUMENT} stands for a row of aliasGroups.
+// aliasTable has the probe aliases of the library. A row begins with the alias, the value of the
+// variable name in quotes, and the place: t:NAME is a tracepoint, f:NAME a function, r:NAME its
+// return, any other word another alias. Of several places with | between them the first that exists
+// is probed; with + all that exist are. The variables of the alias follow, with ; between them. If a
+// variable has several sources, ?? stands between them, and the first that the kernel has is read.
+// {NAME ARGUMENT} stands for a row of aliasGroups.
 //
-// The names and what they mean are those that stapprobes(3stap) and the pages it names list.
+// stapprobes(3stap) and the pages that it names list the names and their meanings.
 const aliasTable = `
 scheduler.cpu_off "cpu_off" t:sched_switch | f:context_switch
 	task_prev=$prev; task_next=$next; idle=tid() == 0

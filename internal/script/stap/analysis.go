@@ -19,16 +19,16 @@ type variable struct {
 	decl  *global // nil for a local one
 	arity int     // -1 where it is not known; 0 for what has no keys
 	keys  []vtype
-	// read and written are for globals that are printed at the end, met is the how many-eth global
-	// it is that the script uses.
+	// read and written: the script reads and writes the global; one that is written only is printed at
+	// the end. met is its number in the order in which the script uses globals, from 1 on; 0 means unused.
 	read, written bool
 	met           int
 	hist          script.Histogram
-	// asked are the buckets that the script asks for, be they possible or not.
+	// asked has the buckets that the script asks for, possible or not.
 	asked script.Histogram
-	// ctype is what the integer points to, where that is known.
+	// ctype is the type to which the integer points, nil if it is not known.
 	ctype *ctype.Type
-	// gone is for a local that nothing reads or writes that is left.
+	// gone: the code that is left neither reads nor writes the local.
 	gone bool
 	n    int // of a local
 	v    *script.Var
@@ -40,7 +40,7 @@ type scope struct {
 	locals map[string]*variable
 	order  []*variable
 	fn     *fn
-	// library is for the library's own, which sees its globals.
+	// library: the code is the library's own, and sees the library's globals.
 	library bool
 }
 
@@ -58,8 +58,8 @@ type fn struct {
 	next   *fn
 }
 
-// body is what one derived probe executes: an alias's statements around the probe's own. The
-// places where it does are several.
+// body is the code of a derived probe: the statements of its aliases around its own. Several
+// places may run it.
 type body struct {
 	probe  *probe
 	list   []stmt
@@ -90,9 +90,9 @@ type analysis struct {
 	// at is the probe that is being generated; made are aliases of system calls.
 	at   *Probe
 	made map[string]*probe
-	// met is how many globals the script uses.
+	// met is the number of globals that the script uses.
 	met int
-	// discarded is the expression of the statement that is being looked at, whose value nobody uses.
+	// discarded is the expression of the current statement if its value is not used.
 	discarded expr
 	// entered are the families of the library's aliases that are in aliases.
 	entered map[string]bool
@@ -102,7 +102,7 @@ func semantic(message string, t *token) *Problem {
 	return &Problem{Kind: semanticError, Message: message, at: t}
 }
 
-// fail ends the analysis of what is being looked at.
+// fail ends the current step of the analysis with a problem.
 func (a *analysis) fail(t *token, format string, args ...any) {
 	panic(semantic(fmt.Sprintf(format, args...), t))
 }
@@ -226,7 +226,7 @@ func (s *scope) add(name string, t *token) *variable {
 	return v
 }
 
-// find is the variable of a name: a parameter or a local, else a global, else a new local.
+// find returns the variable of a name: a parameter or a local, else a global, else a new local.
 func (a *analysis) find(s *scope, t *token, name string) *variable {
 	if v := s.locals[name]; v != nil {
 		return v
@@ -237,7 +237,7 @@ func (a *analysis) find(s *scope, t *token, name string) *variable {
 	return s.add(name, t)
 }
 
-// meet notes in which order globals are used.
+// meet gives a global its number in the order of use.
 func (a *analysis) meet(v *variable) *variable {
 	if v.met == 0 {
 		a.met++
@@ -246,7 +246,7 @@ func (a *analysis) meet(v *variable) *variable {
 	return v
 }
 
-// array is a global with so many keys.
+// array returns the global array of a name, which must have so many keys.
 func (a *analysis) array(s *scope, t *token, name string, keys int) *variable {
 	v := a.globals[name]
 	if v == nil || s.locals[name] != nil || v.decl.private && v.decl.library != s.library {
@@ -264,7 +264,7 @@ func (a *analysis) array(s *scope, t *token, name string, keys int) *variable {
 	return v
 }
 
-// scalar is a variable without keys.
+// scalar returns a variable without keys.
 func (a *analysis) scalar(s *scope, t *token, name string) *variable {
 	v := a.find(s, t, name)
 	if v.decl == nil {
@@ -281,7 +281,7 @@ func (a *analysis) scalar(s *scope, t *token, name string) *variable {
 	return v
 }
 
-// settle gives a variable the type that is wanted, or finds that it has another.
+// settle gives a variable a type, and refuses it if the variable has another one.
 func (a *analysis) settle(v *vtype, want vtype, t *token, at *token) vtype {
 	switch {
 	case want == unknown || *v == want:
@@ -298,7 +298,8 @@ func (a *analysis) settle(v *vtype, want vtype, t *token, at *token) vtype {
 	return *v
 }
 
-// callee is the function that a call means, with those that follow it.
+// callee returns the function that a call means, nil if there is none. It notes the function and the next ones of
+// its name as used.
 func (a *analysis) callee(c *call) *fn {
 	list := a.functions[signature(c.name, len(c.args))]
 	if len(list) == 0 {
@@ -322,7 +323,7 @@ func containsFn(list []*fn, f *fn) bool {
 	return false
 }
 
-// unresolved says that there is no function of a name, and which are near.
+// unresolved reports a call of a function that does not exist, and names similar functions.
 func (a *analysis) unresolved(c *call) {
 	if why, ok := missing[c.name]; ok {
 		a.fail(c.tok, "function %s: %s", c.name, why)
@@ -350,7 +351,7 @@ func (a *analysis) unresolved(c *call) {
 	a.fail(c.tok, "unresolved function %s (similar: %s)", c.name, strings.Join(names[:min(5, len(names))], ", "))
 }
 
-// distance is how many letters have to change.
+// distance returns the number of letters to change, add or remove between two names.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -1,6 +1,6 @@
 package stap
 
-// script is what a file says.
+// parsed is the content of a script's file.
 type parsed struct {
 	globals   []*global
 	aliases   []*probe
@@ -252,10 +252,10 @@ type (
 	}
 )
 
-// access is a step from a value into what it has.
+// access is a step from a value to a part of it.
 type access struct {
 	tok *token
-	// name is of ->name, or the $ or $$ of a value that is to be printed whole.
+	// name is the name in ->name, or the $ or $$ of a value that is printed whole.
 	name   string
 	pretty bool
 	index  expr

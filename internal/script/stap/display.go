@@ -8,8 +8,8 @@ import (
 	"kprobelab/internal/ctype"
 )
 
-// printGlobals adds what prints, at the end, the globals that are written and never read: for each a
-// probe of its own.
+// printGlobals adds a probe for each global that is written and never read. The probe prints the global at
+// the end.
 func (a *analysis) printGlobals() {
 	for _, name := range a.globalNames() {
 		v := a.globals[name]
@@ -27,8 +27,8 @@ func (a *analysis) printGlobals() {
 	a.infer()
 }
 
-// printed are the statements that print a variable: with stap's own text and names (__idx0, __val), for
-// they are what -p2 shows.
+// printed returns the statements that print a variable. They have stap's own text and names (__idx0, __val),
+// because -p2 shows them.
 func (v *variable) printed() string {
 	label, args, each := v.name, "", ""
 	if v.arity > 0 {
@@ -71,7 +71,7 @@ func (v *variable) printed() string {
 	return fmt.Sprintf("%sprintf(\"%s\\n\"%s)\n", each, label, args)
 }
 
-// Dump is what -p2 prints: the globals, the functions and the probes with their types.
+// Dump returns the output of -p2: the globals, the functions and the probes with their types.
 func (s *Script) Dump() string {
 	d := &dumper{}
 	a := s.a
@@ -132,7 +132,7 @@ func (s *Script) Dump() string {
 	return d.String()
 }
 
-// textStart is where the kernel's code begins, 0 where that is not known.
+// textStart returns the address of the beginning of the kernel's code (_stext), 0 if it is not known.
 func (a *analysis) textStart() uint64 {
 	if a.k != nil && a.k.Functions != nil {
 		for _, f := range a.k.Functions("_stext") {
@@ -152,8 +152,8 @@ func (d *dumper) locals(list []*variable) {
 	}
 }
 
-// List is what -L prints: each probe point with the variables that can be read there, in all of its
-// places. Without variables, it is what -l prints.
+// List returns the output of -L: each probe point with the variables that can be read in all of its
+// places. Without variables it returns the output of -l.
 func (s *Script) List(variables bool) string {
 	var names []string
 	of := map[string][][]string{}
@@ -186,8 +186,8 @@ func (s *Script) List(variables bool) string {
 	return b.String()
 }
 
-// listed are the variables of one place with their types: what an alias sets, then those of the
-// source.
+// listed returns the variables of one place with their types: first the ones that an alias sets, then the
+// source's.
 func listed(p *Probe) (out []string) {
 	if p.Alias != "" {
 		out = slices.Clone(p.Locals)
@@ -214,8 +214,8 @@ func listed(p *Probe) (out []string) {
 	return out
 }
 
-// inAll are the words that there are as often as lists, in the order of the first. As with stap, a
-// name that an inner block has again is left out.
+// inAll returns the words that all lists together have as often as there are lists, in the order of the first
+// list. As with stap, this leaves out a name that an inner block has again.
 func inAll(lists [][]string) (out []string) {
 	count := map[string]int{}
 	for _, w := range slices.Concat(lists...) {

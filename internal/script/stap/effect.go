@@ -1,22 +1,22 @@
 package stap
 
-// effects has the effects of each function of a script, with the functions that it calls.
+// effects has the effect of each function of a script. The effect includes the functions that it calls.
 type effects struct {
 	a    *analysis
 	of   map[*fn]*effect
 	list []*fn // in an order in which what is called comes first, where that is possible
 	// used are the variables that probes and functions read and write.
 	used *uses
-	// changed is set where something was found after which stap looks at all once more.
+	// changed: something was found, and stap makes another pass.
 	changed bool
 }
 
 // effect is the effect of a function's call.
 type effect struct {
 	own *uses
-	// does is set where more is done than variables are written, writes where a variable is written, global where a global one is.
+	// does: the call does more than write variables. writes: it writes a variable. global: it writes a global.
 	does, writes, global bool
-	// ring is the same for functions that lead to each other.
+	// ring is a number; functions that call each other in a circle have the same.
 	ring int
 }
 

@@ -22,15 +22,15 @@ type Problem struct {
 	skip bool
 	// site tells messages of the same words apart, of which stap prints one of each.
 	site string
-	// always is for what is wrong even with a point that need not be there.
+	// always: the problem is an error even at an optional probe point.
 	always bool
-	// last is for what ends the analysis.
+	// last: the problem ends the analysis.
 	last bool
 }
 
 func (p *Problem) Error() string { return strings.TrimPrefix(p.Kind+": "+p.Message, ": ") }
 
-// Text is the message as stap prints it.
+// Text returns the message as stap prints it.
 func (p *Problem) Text() string {
 	var b strings.Builder
 	if p.Kind == emptyScript {
@@ -90,7 +90,7 @@ const (
 	semanticError = "semantic error"
 )
 
-// Problems are all that is wrong.
+// Problems is the list of the problems of a script, and an error.
 type Problems []*Problem
 
 func (p Problems) Error() string {
@@ -106,7 +106,7 @@ func (p Problems) Parsing() bool { return p[0].Kind != semanticError }
 // Translating reports whether the script is right but for what stap finds when it translates, in pass 3.
 func (p Problems) Translating() bool { return p[0].translating }
 
-// Text is the messages as stap prints them, similar ones once.
+// Text returns the messages as stap prints them, similar ones once.
 func (p Problems) Text() string {
 	var b strings.Builder
 	seen, similar := map[string]bool{}, 0

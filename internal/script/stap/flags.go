@@ -7,8 +7,8 @@ import (
 	"kprobelab/internal/script"
 )
 
-// flagSet are the names of a parameter's bits or, where one is chosen, of its values. wide has all 64 bits of it,
-// signed its sign; decimal is how a value without a name is printed, otherwise in hexadecimal.
+// flagSet has the names of a parameter's bits, or the names of its values. wide: all 64 bits of the parameter count.
+// signed: its sign counts. decimal: a value without a name is printed in decimal, not in hexadecimal.
 type flagSet struct {
 	names                         []flag
 	chosen, wide, signed, decimal bool
@@ -17,11 +17,13 @@ type flagSet struct {
 // flagSets are SystemTap's functions of flags by their names.
 var flagSets = readFlagSets(flagTable)
 
-// flagParts are what the functions are made of that know more than one list.
+// flagParts are the lists of names for functions that use more than one list.
 var flagParts = readFlagSets(flagPartTable)
 
-// flagTable has a line for each list of names: the function; "or" for bits and "one" for values, with 64 where the upper half
-// of the parameter counts, "int" for values with a sign, "decimal" for those that are printed so; the names in the order in which they are looked for, as SystemTap 4.8 has it. The numbers are the kernel's (uapi, x86).
+// flagTable has a line for each list of names. A line begins with the function and the kind: "or" for bits, "one" for
+// values (with 64 after it if the upper half of the parameter counts), "int" for signed values, "decimal" for signed
+// values that are printed in decimal. The names follow in the order in which SystemTap 4.8 looks for them. The numbers
+// are the kernel's (uapi, x86).
 const flagTable = `
 _at_flag_str or64 AT_SYMLINK_NOFOLLOW=0x100 AT_REMOVEDIR=0x200 AT_SYMLINK_FOLLOW=0x400 AT_NO_AUTOMOUNT=0x800 AT_EMPTY_PATH=0x1000
 _bpf_cmd_str int BPF_MAP_CREATE=0 BPF_MAP_LOOKUP_ELEM=1 BPF_MAP_UPDATE_ELEM=2 BPF_MAP_DELETE_ELEM=3 BPF_MAP_GET_NEXT_KEY=4 BPF_PROG_LOAD=5
@@ -155,7 +157,7 @@ func (f flagSet) text(dst []byte, v int64) []byte {
 	return hexText(dst, uint64(v))
 }
 
-// name is the name of a value, "" where it has none.
+// name returns the name of a value, "" if it has none.
 func (f flagSet) name(v int64) string {
 	for _, one := range f.names {
 		if one.bits == v {
@@ -261,7 +263,7 @@ func sharedMemoryFlagsText(dst []byte, v int64) []byte {
 	return dst
 }
 
-// ipcCommandText is a command, which says in a bit of its own that its structure is the new one.
+// ipcCommandText prints a command of IPC. One bit of it says that its structure is the new one.
 func ipcCommandText(dst []byte, names flagSet, v int64) []byte {
 	const ipc64 = 0x100
 	if v&ipc64 != 0 {
@@ -309,7 +311,7 @@ func priorityText(dst []byte, v int64) []byte {
 	return strconv.AppendInt(append(dst, '|'), v&data, 10)
 }
 
-// wakeOpText is what FUTEX_WAKE_OP does with the second word, and what it compares it with (futex(2)).
+// wakeOpText prints the operation and the comparison that FUTEX_WAKE_OP makes with the second word (futex(2)).
 func wakeOpText(dst []byte, v int64) []byte {
 	const shift = 8 << 28
 	e := int32(v)

@@ -15,11 +15,11 @@ type generator struct {
 	a     *analysis
 	b     *body
 	probe *Probe
-	// saves are what the entry of a function keeps for its return; entry is for the
-	// generator of those.
+	// saves are the values that the entry of a function keeps for its return. entry: the
+	// generator makes the expression of such a value.
 	saves []script.Save
 	entry bool
-	// loops are the arrays that are gone over.
+	// loops are the arrays of the foreach loops around the current statement.
 	loops []string
 }
 
@@ -35,7 +35,7 @@ func (s *scope) types() []script.Type {
 	return list
 }
 
-// limit is one of SystemTap's limits, which -D may have set.
+// limit returns one of SystemTap's limits, as -D sets it or by default.
 func (a *analysis) limit(name string, otherwise int) int {
 	if v, ok := a.o.Limits[name]; ok {
 		return int(v)
@@ -52,8 +52,8 @@ func (a *analysis) limits(nesting int) script.Limits {
 	}
 }
 
-// MaxAction is how many statements a handler may execute; those that run with interrupts on
-// may execute ten times as many.
+// MaxAction is the number of statements that a handler may execute (MAXACTION). Handlers of begin, end and
+// error probes may execute ten times as many.
 const MaxAction = 1000
 
 // generate makes the program.
@@ -126,7 +126,7 @@ func (a *analysis) generate() {
 	}
 }
 
-// globalNames are the globals in the order in which the script uses them, then the others.
+// globalNames returns the names of the globals: first the used ones in the order of use, then the others.
 func (a *analysis) globalNames() []string {
 	var names []string
 	for _, s := range []*parsed{a.user, a.lib} {
@@ -146,7 +146,7 @@ func (a *analysis) globalNames() []string {
 	return names
 }
 
-// handler makes what one probe runs.
+// handler makes the handler of one probe.
 func (a *analysis) handler(b *body, d *derived) {
 	pr := d.probe
 	g := &generator{a: a, b: b, probe: pr}
@@ -181,7 +181,7 @@ func (a *analysis) handler(b *body, d *derived) {
 	if len(g.saves) > 0 {
 		var entry script.Block
 		for _, s := range g.saves {
-			// What cannot be read at the entry is 0 at the return.
+			// A value that cannot be read at the entry is 0 at the return.
 			entry = append(entry, script.Try{Body: s, Catch: script.Save{N: s.N, X: script.Number(0)}})
 		}
 		pr.Entry = &script.Handler{Name: pr.Point, Locals: b.scope.types(), Body: entry, Actions: MaxAction}
@@ -211,7 +211,8 @@ func (t vtype) shown() string {
 	return t.String()
 }
 
-// nesting is how deep functions call each other, and whether one calls itself.
+// nesting returns the largest number of functions of the script that can be active at once, and whether one calls
+// itself.
 func (a *analysis) nesting() (depth int, recursive bool) {
 	calls := map[*fn][]*fn{}
 	for _, f := range a.order {
@@ -336,7 +337,7 @@ func (g *generator) ifStmt(s *ifStmt) script.Stmt {
 	return out
 }
 
-// constant is an expression's value where it is known before anything runs.
+// constant returns an expression's value if it is known before the script runs.
 func (g *generator) constant(x expr) (v int64, ok bool) {
 	switch x := x.(type) {
 	case *literal:
@@ -421,7 +422,7 @@ func (g *generator) exprStmt(x expr) script.Stmt {
 	return script.Do{X: g.value(x)}
 }
 
-// value is an expression whose value nobody needs.
+// value makes an expression with a value. An aggregate has none: it is refused.
 func (g *generator) value(x expr) script.Expr {
 	e := g.expr(x)
 	if e.Type() == script.Stat {
@@ -505,7 +506,7 @@ func posix(pattern string) string {
 	return b.String()
 }
 
-// classEnd is where a class in brackets ends that begins at a place.
+// classEnd returns the index of the first byte after the bracketed class that begins at from.
 func classEnd(pattern string, from int) int {
 	i := from + 1
 	if i < len(pattern) && pattern[i] == '^' {
@@ -738,7 +739,7 @@ func (g *generator) call(x *call) script.Expr {
 
 func plain(s string) script.Piece { return script.Piece{Text: s} }
 
-// pieces are what a call of the print family prints.
+// pieces returns the format and the arguments that a call of the print family prints.
 func (g *generator) pieces(x *printExpr) ([]script.Piece, []script.Expr) {
 	var pieces []script.Piece
 	var args []script.Expr

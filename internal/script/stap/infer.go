@@ -151,7 +151,7 @@ func (a *analysis) stmt(s *scope, st stmt) {
 	}
 }
 
-// discard looks at an expression whose value nobody wants.
+// discard finds the type of an expression whose value is not used.
 func (a *analysis) discard(s *scope, x expr) {
 	a.discarded = x
 	a.expr(s, x, unknown)

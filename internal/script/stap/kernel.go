@@ -4,19 +4,19 @@ import (
 	"kprobelab/internal/script/host"
 )
 
-// Kernel is what probes are resolved with. Its fields may be nil: what needs them is then
-// refused by name.
+// Kernel answers which functions, variables and types a kernel has. Probes are resolved with it. Its
+// fields may be nil: a probe that needs such a field is refused by name.
 type Kernel struct {
 	host.Kernel
-	// HasLines says that Source is more than BTF.
+	// HasLines: Source is debugging information, not only BTF.
 	HasLines bool
-	// Initmem reports an address in what the kernel frees when it has booted: .init.text, and .exit.text of what is built in.
+	// Initmem reports an address in code that the kernel frees after it has booted: .init.text, and the built-in .exit.text.
 	Initmem func(addr uint64) bool
 	// Syscalls are the names of the system calls that the kernel has.
 	Syscalls []string
 	// Exported reports whether other files can use a function.
 	Exported func(name string) bool
-	// Constant is the value of a name of an enumeration.
+	// Constant returns the value of an enumerator.
 	Constant func(name string) (int64, bool)
 }
 

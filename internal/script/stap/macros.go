@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// libraryMacros are those that every script may use, as SystemTap's library has them.
+// libraryMacros are the macros of SystemTap's library, which every script may use.
 const libraryMacros = `
 @define choose_defined(a, b) %( (@defined(@a) ? @a : @b) %)
 @define task(a) %( @cast(@a, "task_struct", "kernel<linux/sched.h>") %)

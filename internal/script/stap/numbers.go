@@ -65,10 +65,10 @@ func syscallNumber(name string) int64 {
 	return -1
 }
 
-// signalNames are those of signal(7) by their numbers from 1 on, for x86.
+// signalNames are the names of the signals on x86, without SIG (signal(7)). The first is signal 1.
 var signalNames = strings.Fields("HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT CHLD CONT STOP TSTP TTIN TTOU URG XCPU XFSZ VTALRM PROF WINCH IO/POLL PWR SYS")
 
-// realTime is the first signal of those that have no meaning of their own.
+// realTime is the number of the first real-time signal.
 const realTime = 32
 
 func signalName(n int64) string {

@@ -7,21 +7,21 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// Options say for whom a script is read.
+// Options holds the settings of the command line with which a script is read.
 type Options struct {
 	// Args are the script's arguments.
 	Args []string
-	// Guru is for scripts that may do what harms (-g).
+	// Guru: the script may use unsafe parts of the language (-g).
 	Guru bool
-	// Release is the kernel's, Config a setting of its configuration.
+	// Release is the kernel's release. Config returns the value of an option of its configuration.
 	Release string
 	Config  func(name string) string
-	// Limits are those of -D by their names, Globals what -G gives global variables.
+	// Limits are the limits that -D sets, by their names. Globals are the values that -G gives to global variables.
 	Limits  map[string]uint64
 	Globals map[string]string
-	// List is for a script whose probes are only listed: it keeps variables that nobody reads.
+	// List: the probes are only listed. Variables that nothing reads are kept.
 	List bool
-	// Types is for a script that is only analyzed: what stap finds when it translates, in pass 3, is not said.
+	// Types: the script is only analyzed. The errors of stap's pass 3, the translation, are not reported.
 	Types bool
 }
 

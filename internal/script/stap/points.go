@@ -12,7 +12,7 @@ import (
 	"kprobelab/internal/source"
 )
 
-// derived is one probe point that is resolved, with what aliases on the way to it execute.
+// derived is a resolved probe point, with the statements of the aliases on the way to it.
 type derived struct {
 	probe *Probe
 	conds []expr
@@ -204,7 +204,7 @@ func sameStatements(b *body, c chain, p *probe) bool {
 	return true
 }
 
-// refused is a kind of probe point that SystemTap has and that is not here.
+// refused has the messages for probe points that SystemTap has and this package has not, by their first words.
 var refused = map[string]string{
 	"java":    "probes of Java are not there",
 	"python2": "probes of Python are not there", "python3": "probes of Python are not there",
@@ -336,10 +336,10 @@ func (a *analysis) timerPoint(p *probe, pt *point, c chain) int {
 	return 1
 }
 
-// variant is what the parts after a function say.
+// variant holds the parts of a probe point after the function, such as .call or .return.
 type variant struct {
 	call, exported, inline, ret, absolute, nearest bool
-	// whole is for a function, not one of its lines.
+	// whole: the point names a function, not one of its lines.
 	whole     bool
 	maxActive int
 }
@@ -427,10 +427,10 @@ func (a *analysis) text(pt *point, q *part) string {
 	return unescape(q.arg.text)
 }
 
-// spec is what FUNC@FILE:LINES means.
+// spec is the specification FUNC@FILE:LINES of a probe point, read.
 type spec struct {
 	source.Statements
-	// lines is for a point that says which lines.
+	// lines: the point names lines.
 	lines bool
 }
 
@@ -486,11 +486,11 @@ func (a *analysis) functionPoint(p *probe, pt *point, c chain, q *part, v varian
 	return a.places(p, pt, c, q, v, w)
 }
 
-// places enters what the debugging information has. A function is the whole of it, whatever line
-// is named.
+// places adds the places that the debugging information has. For a function the place is that of the whole
+// function, whatever line the point names.
 func (a *analysis) places(p *probe, pt *point, c chain, q *part, v variant, w spec) int {
 	found := 0
-	// begun has where a function begins, true where its code is in one piece.
+	// begun has the addresses at which functions begin; the value is true if the code is in one piece.
 	begun, folded := map[uint64]bool{}, map[string]bool{}
 	add := func(at *source.Place) error {
 		if a.initmem(at.Addr) {
@@ -545,11 +545,12 @@ func (a *analysis) places(p *probe, pt *point, c chain, q *part, v variant, w sp
 	return found
 }
 
-// otherNames adds functions that the symbol table has by another name than the source, as
-// __x64_sys_getpid for __do_sys_getpid, and those that the source does not describe, as the parts that the
-// compiler makes of functions (.cold); begun are those that are there already. stap looks for these by the address of their
-// code, and knows none for code in several pieces: what the compiler has named anew (.isra.0) and split is there twice. What the
-// source describes without code is left out, as by stap.
+// otherNames adds the functions that w names in the symbol table alone. Some have another name in the source, as
+// __x64_sys_getpid for __do_sys_getpid. Others are not in the source, as the parts that the compiler cuts off
+// functions (.cold). begun has the addresses of the functions that were added before; the value is true if the code is
+// in one piece. stap finds those by the address of their code, and has no address for code in several pieces: a function
+// that the compiler has renamed (.isra.0) and split is added twice. As in stap, a function that the source describes
+// without code is left out.
 func (a *analysis) otherNames(w spec, begun map[uint64]bool, folded map[string]bool, add func(*source.Place) error) {
 	for _, s := range a.k.Source.SymbolsByAnyName(w.Function) {
 		inOnePiece, met := begun[s.Start]

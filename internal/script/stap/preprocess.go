@@ -13,7 +13,7 @@ import (
 // Version is the release of SystemTap whose language this is.
 const Version = "4.8"
 
-// macro is what @define gives a name.
+// macro is a macro that @define defines.
 type macro struct {
 	params []string
 	body   []*token
@@ -32,7 +32,7 @@ type preprocessor struct {
 	made    int               // tokens that macros made
 }
 
-// condition is one whose parts are being read; other is for the part after %:.
+// condition is a condition whose parts are being read. other: it is the part after %:.
 type condition struct {
 	at    *token
 	other bool
@@ -56,7 +56,7 @@ func (p *preprocessor) raw() *token {
 	return t
 }
 
-// expanded is the next token after macros.
+// expanded returns the next token after the expansion of macros.
 func (p *preprocessor) expanded() *token {
 	for {
 		t := p.raw()
@@ -195,7 +195,7 @@ func (p *preprocessor) use(at *token, m *macro) {
 	p.queue = append(out, p.queue...)
 }
 
-// next is the next token after conditions.
+// next returns the next token after the evaluation of conditions.
 func (p *preprocessor) next() *token {
 	for {
 		t := p.expanded()

@@ -1,7 +1,7 @@
 package stap
 
-// prune leaves out what aliases of the library set and nobody reads, as stap does: reading it costs,
-// and the kernel need not have it.
+// prune leaves out the variables that aliases of the library set and nothing reads, as stap does:
+// setting them takes time, and the kernel need not have their sources.
 func (a *analysis) prune() {
 	if a.o.List {
 		return
@@ -12,10 +12,10 @@ func (a *analysis) prune() {
 	}
 }
 
-// pruneOnce leaves out what no statement that is left reads, and reports whether there was
-// anything.
+// pruneOnce leaves out the variables that none of the statements reads, and reports whether there
+// were any.
 func (b *body) pruneOnce(globals map[string]*variable) (changed bool) {
-	// read is how often a name is there, but for where it is set.
+	// read counts the uses of a name, without the statements that only set it.
 	read := map[string]int{}
 	count := func(x expr) {
 		if s, ok := x.(*symbol); ok {
@@ -48,7 +48,7 @@ func (b *body) pruneOnce(globals map[string]*variable) (changed bool) {
 	return changed
 }
 
-// sets is the variable that a statement does nothing but set.
+// sets returns the name of the variable that a statement sets; false if it does anything else.
 func sets(s stmt) (name string, ok bool) {
 	x, ok := s.(*exprStmt)
 	if !ok {

@@ -6,18 +6,19 @@ import (
 	"unicode/utf8"
 )
 
-// printing says how a text is written in characters that print.
+// printing holds the rules by which a text is written in printable characters.
 type printing struct {
-	// size is the room of a string. Of the text so many bytes count as most says, and at most so
-	// many as out says are written; 0 is for as many as a string has.
+	// size is the room of a string in bytes. most is the number of bytes of the text that are read,
+	// out the number of bytes that may be written; 0 means the room of a string.
 	size      int
 	most, out int64
 	quoted    bool
-	// buffer is for bytes, among which may be NULs.
+	// buffer: the text is a buffer, and a NUL does not end it.
 	buffer bool
 }
 
-// room is how much a limit leaves of a string's room.
+// room returns the number of bytes that a limit allows: the limit, or a string's room without the NUL if the limit is 0
+// or larger than that.
 func (p *printing) room(limit int64) int {
 	if limit <= 0 || limit > int64(p.size-1) {
 		return p.size - 1
@@ -25,9 +26,9 @@ func (p *printing) room(limit int64) int {
 	return int(limit)
 }
 
-// text writes a text as _stp_text_str does: what does not print as an escape of C, what is UTF-8
-// by its number. A quoted text that has not enough room ends in dots after the quote, with which it
-// is as long as there is room.
+// text writes a text as _stp_text_str does: an unprintable byte as an escape of C, a character of UTF-8
+// by its number. A quoted text that does not fit is cut, and dots follow its closing quote; with the dots
+// it fills the room.
 func (p *printing) text(dst, in []byte) []byte {
 	room := p.room(p.out)
 	in = in[:min(len(in), p.room(p.most))]
@@ -35,7 +36,7 @@ func (p *printing) text(dst, in []byte) []byte {
 		room = max(room, 5) - 2
 		dst = append(dst, '"')
 	}
-	// cut is where the first escape begins that the dots may cut, and how long it is.
+	// cut is the index in dst of the first escape that the dots may cut, -1 for none; cutSize is its length.
 	cut, cutSize := -1, 0
 	for len(in) > 0 && room > 0 && (in[0] != 0 || p.buffer) {
 		c, n := escaped(in)
@@ -66,7 +67,7 @@ func (p *printing) text(dst, in []byte) []byte {
 	return dst
 }
 
-// escaped is how the text's first character is written, and how many bytes it has.
+// escaped returns the text's first character as it is written, and the number of its bytes in the text.
 func escaped(in []byte) (c string, n int) {
 	if r, n := utf8.DecodeRune(in); n > 1 {
 		if r > 0xffff {

@@ -234,8 +234,8 @@ func kernelWith(names ...string) *Kernel {
 	}}}
 }
 
-// Macros of the library: Prometheus's text format of any number of keys, a word for each thread; and
-// those that are not there are refused by name.
+// Macros of the library: Prometheus's text format with any number of keys, and a word for each thread. A macro that
+// the library does not have here is refused by name.
 func TestLibraryMacros(t *testing.T) {
 	tree, err := Parse("<input>", `global a probe x { @prometheus_dump_array2(a, "hits", "name", "cpu") @this3 = 1 }`, &Options{})
 	require.NoError(t, err)

@@ -70,7 +70,7 @@ func (g *generator) store(tg *target, x script.Expr) script.Expr {
 	return script.Assign{To: m, Op: script.Set, X: x, Near: at.near()}
 }
 
-// memory is what @kderef, @uderef or @kregister stands for, as something to assign to.
+// memory returns the memory or the register of @kderef, @uderef or @kregister, for an assignment to it.
 func (g *generator) memory(x *memoryExpr) script.Expr {
 	if x.x != nil {
 		return script.Memory{Addr: g.expr(x.x), Size: int(x.size), User: x.what == "@uderef", Near: x.tok.near()}

@@ -15,17 +15,17 @@ import (
 	"kprobelab/x86"
 )
 
-// resultFormats are how results are printed that are not decimal: 2 is hexadecimal, 3 octal.
+// resultFormats has the formats of results that are not printed in decimal, by the system call: 2 is hexadecimal, 3 octal.
 var resultFormats = map[string]int{"mmap": 2, "mremap": 2, "umask": 3}
 
-// calledBy are the kernel's functions of the aliases that have another name, or more than one function.
+// calledBy maps aliases to the kernel's functions, if a function has another name or there are several.
 var calledBy = map[string][]string{
 	"mmap2": {"mmap"}, "stat": {"newstat"}, "lstat": {"newlstat"}, "fstat": {"newfstat"}, "fstatat": {"newfstatat"}, "uname": {"newuname"},
 	"pread": {"pread64"}, "pwrite": {"pwrite64"}, "sendfile": {"sendfile64"}, "pipe": {"pipe", "pipe2"}, "getdents": {"getdents", "getdents64"}, "eventfd": {"eventfd", "eventfd2"},
 	"epoll_create": {"epoll_create", "epoll_create1"}, "signalfd": {"signalfd", "signalfd4"}, "inotify_init": {"inotify_init", "inotify_init1"},
 }
 
-// aliasOf are the aliases of the kernel's functions, where they have another name.
+// aliasOf maps the kernel's functions to their aliases, if the names differ.
 var aliasOf = map[string]string{}
 
 func init() {
@@ -36,7 +36,7 @@ func init() {
 	}
 }
 
-// namesOf is what an alias sets name to, for functions that are called by more than their alias's name.
+// namesOf has the expression to which an alias sets name, by the kernel's function, if it is not the alias's own name.
 var namesOf = map[string]string{
 	"pipe2": `"pipe2"`, "eventfd2": `"eventfd2"`, "inotify_init1": `"inotify_init1"`,
 	"epoll_create1": `flags ? "epoll_create1" : "epoll_create"`, "signalfd4": `flags ? "signalfd4" : "signalfd"`,
@@ -173,7 +173,7 @@ func littleEndian(b []byte) (v uint64) {
 	return v
 }
 
-// accessModes are what access(2) asks by their bits.
+// accessModes has the names of the bits of access(2)'s mode.
 var accessModes = []flag{{4, "R_OK"}, {2, "W_OK"}, {1, "X_OK"}}
 
 func accessModeText(_ System, _ *script.Thread, a *script.Args, dst []byte) []byte {

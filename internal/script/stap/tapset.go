@@ -9,13 +9,14 @@ type builtin struct {
 	name   string
 	doc    string
 	params []vtype
-	// least is how many arguments there have to be; otherwise has the others.
+	// least is the number of arguments that a call must have; otherwise has the values of the others
+	// if they are not given.
 	least     int
 	otherwise []script.Expr
 	result    vtype
 	// points is the structure that its result points to.
 	points string
-	// guru is for one that only -g allows.
+	// guru: only -g allows the function.
 	guru   bool
 	number func(s System, t *script.Thread, a *script.Args) int64
 	text   func(s System, t *script.Thread, a *script.Args, dst []byte) []byte

@@ -246,7 +246,7 @@ func inCode(s System) bool {
 	return p != nil && (p.Kind == Call || p.Kind == Return || p.Kind == Data || p.Kind == User)
 }
 
-// hitAt is where the probe was hit.
+// hitAt returns the address of the hit; for a return probe it is the address to which the function returns.
 func hitAt(s System) uint64 {
 	if p := s.Probe(); p != nil && p.Kind == Return {
 		if frames, _ := s.Stack(); len(frames) > 0 {
@@ -256,7 +256,7 @@ func hitAt(s System) uint64 {
 	return s.Address()
 }
 
-// errorName is the name of an error's number with either sign, "" if stap's library has none.
+// errorName returns the name of an errno of either sign, "" if stap's library has none.
 func errorName(n int64) string {
 	if n < 0 {
 		n = -n

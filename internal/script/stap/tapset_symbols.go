@@ -9,18 +9,18 @@ import (
 	"kprobelab/internal/script"
 )
 
-// symbolForm is how an address is printed.
+// symbolForm selects the parts of a symbol that symbolText prints.
 type symbolForm uint8
 
 const (
 	nameOnly symbolForm = iota
-	// simple is with the offset and the module.
+	// simple prints the offset and the module, too.
 	simple
-	// data has the size, too.
+	// data prints the offset, the module and the size, too.
 	data
 )
 
-// symbolText is an address in words; one that has no symbol is its number.
+// symbolText prints an address as its symbol, or as a number if it has none.
 func symbolText(s System, dst []byte, addr uint64, form symbolForm) []byte {
 	name, module, off, size, ok := s.Symbol(addr)
 	if !ok {
@@ -41,11 +41,11 @@ func symbolText(s System, dst []byte, addr uint64, form symbolForm) []byte {
 
 func hexText(dst []byte, v uint64) []byte { return strconv.AppendUint(append(dst, "0x"...), v, 16) }
 
-// maxStack is how many functions a backtrace has (MAXBACKTRACE).
+// maxStack is the number of functions that each part of a backtrace may have (MAXBACKTRACE).
 const maxStack = 20
 
-// backtraceText is the stack, a piece of text for each function: those that only the second way has found
-// have said so after their symbol.
+// backtraceText writes the stack; one writes the text of an address. The addresses of the kernel's walk, which
+// follow the exact ones, have the note " (inexact)".
 func backtraceText(s System, dst []byte, one func(dst []byte, addr uint64, note string) []byte) []byte {
 	frames, exact := s.Stack()
 	for i, addr := range frames {

@@ -11,7 +11,7 @@ import (
 	"kprobelab/internal/source/formula"
 )
 
-// value is what an expression of the target is: an integer, or memory of a type.
+// value is the value of an expression of the target: an integer, or memory of a type.
 type value struct {
 	// x is the integer, or the address of the memory with inMemory.
 	x        script.Expr
@@ -21,10 +21,10 @@ type value struct {
 	bit      int
 	old      bool
 	user     bool
-	// inReg is for one that register reg has, and nothing else.
+	// inReg: the value is the content of the register reg, and nothing else is added to it.
 	inReg bool
 	reg   int
-	// pieces are where a structure's parts are that is not in memory; x is nil.
+	// pieces are the places of the parts of a structure that is not in memory; x is nil then.
 	pieces []source.Piece
 }
 
@@ -477,11 +477,11 @@ func (g *generator) all(tg *target, depth int) script.Expr {
 	return script.Sprintf{Format: pieces, Args: args, Near: tg.tok.near()}
 }
 
-// maxPretty is how many values a value is printed as at most that is printed whole.
+// maxPretty is the number of values that may be printed of one value that is printed whole.
 const maxPretty = 32
 
-// pretty is a value printed whole, ERROR where some of it cannot be read. The depth is how deep members
-// are printed.
+// pretty returns the text of a value that is printed whole, or ERROR if a part of it cannot be read. depth is the
+// number of levels of members that are printed.
 func (g *generator) pretty(v value, t *token, depth int) script.Expr {
 	w := &printer{g: g, t: t, walk: ctype.Writing()}
 	if r := v.t.Real(); r.Kind == ctype.Pointer && r.Target().Real().Composite() {
@@ -606,7 +606,7 @@ func (a *analysis) target(s *scope, x *target) vtype {
 	return long
 }
 
-// ctypeOf is what an integer expression points to, as far as it is known.
+// ctypeOf returns the type to which an integer expression points, nil if it is not known.
 func (a *analysis) ctypeOf(s *scope, x expr) (t *ctype.Type) {
 	if a.k == nil || a.k.Source == nil {
 		return nil

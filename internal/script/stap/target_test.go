@@ -13,7 +13,7 @@ import (
 	"kprobelab/internal/script/host/fake"
 )
 
-// hit is what a probe's body prints when f is called, with the entry before the return.
+// hit returns the output of a probe's body at a call of f. For a return probe the entry handler runs first.
 func hit(t *testing.T, s *fake.System, point, body string) string {
 	t.Helper()
 	shared, err := fake.Kernel()

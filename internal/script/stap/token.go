@@ -52,11 +52,11 @@ func newFile(name, text string) *file {
 // token is a word of the script.
 type token struct {
 	kind kind
-	// text is the word; of a string what is between its quotes, with those escapes left as they
-	// are that C knows.
+	// text is the word. For a string it is the text between the quotes, in which C's escapes are
+	// still escapes.
 	text string
 	pos  Pos
-	// message is what is wrong with junk.
+	// message is the error message for junk, "" for other tokens.
 	message    string
 	noArgument bool // the message is that an argument is not there
 	// macro is the use of the macro that the token comes from.
@@ -65,7 +65,7 @@ type token struct {
 	inside int
 }
 
-// String is how messages call it.
+// String returns the token as messages name it.
 func (t *token) String() string {
 	switch t.kind {
 	case identifier:
@@ -84,7 +84,7 @@ func (t *token) String() string {
 	return fmt.Sprintf("junk '%s' at %s", t.text, t.pos)
 }
 
-// near is how a run-time error says where it happened.
+// near returns the words with which a run-time error names its place.
 func (t *token) near() string { return "near " + t.String() }
 
 func (t *token) is(k kind, text string) bool { return t != nil && t.kind == k && t.text == text }
@@ -92,7 +92,7 @@ func (t *token) op(text string) bool         { return t.is(operator, text) }
 
 var keywords = setOf("probe global private function if else for foreach in limit return delete while break continue next string long try catch")
 
-// setOf is a set of words.
+// setOf makes a set of words.
 func setOf(words string) map[string]bool {
 	set := map[string]bool{}
 	for _, w := range strings.Fields(words) {
@@ -101,7 +101,7 @@ func setOf(words string) map[string]bool {
 	return set
 }
 
-// operators are those of more than one character, the longest first.
+// operators are the operators of more than one character, the longest first.
 var operators = []string{
 	"<<<", "<<=", ">>=",
 	"%(", "%?", "%:", "%)", "&&", "||", "!=", "!~", "=~", "==", "<=", ">=", "<<", ">>", "++", "--", "->",
@@ -114,9 +114,9 @@ type lexer struct {
 	s    string // what is left
 	at   Pos
 	args []string
-	// inserted is how many bytes of s come from an argument.
+	// inserted is the number of bytes at the beginning of s that come from arguments.
 	inserted int
-	// all counts them in the whole script.
+	// all is the number of bytes that arguments have inserted into the script.
 	all int
 }
 

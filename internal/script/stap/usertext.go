@@ -108,10 +108,10 @@ func actionText(dst, b []byte) []byte {
 	return signalsText(append(dst, ", "...), b[24:])
 }
 
-// longestValue is how much of an extended attribute is printed.
+// longestValue is the number of bytes that are printed of an extended attribute's value.
 const longestValue = 50
 
-// attributeText is the value of an extended attribute, without the NUL at its end.
+// attributeText prints the value of an extended attribute, without the NUL at its end.
 func attributeText(s System, _ *script.Thread, a *script.Args, dst []byte) []byte {
 	at, size := uint64(a.Int[0]), min(uint64(a.Int[1]), longestValue)
 	var whole [longestValue]byte

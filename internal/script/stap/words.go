@@ -7,7 +7,7 @@ import (
 	"kprobelab/errno"
 )
 
-// Words are what stap says while a script runs.
+// Words are stap's messages while a script runs.
 type Words struct{}
 
 // Task implements attach.Words.
