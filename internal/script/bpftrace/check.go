@@ -52,8 +52,8 @@ type scope struct {
 	other bool
 }
 
-// checker finds the types of a script, in passes: what is used before it is assigned is known
-// in the next one.
+// checker finds the types of a script, in passes. A variable that is used before its assignment
+// gets its type in the next pass.
 type checker struct {
 	o        *Options
 	k        *Kernel
@@ -65,7 +65,7 @@ type checker struct {
 	traced      traced
 	eventNames  []string
 	formatNames map[string]bool
-	// listing says that points are listed, and not attached to.
+	// listing: the points are only listed, not attached.
 	listing bool
 
 	config map[string]string
@@ -87,10 +87,10 @@ type checker struct {
 	argument         int
 	probe            *probe
 	seen             map[string]bool
-	// enums are the kernel's enumerations of which the script has a value: bpftrace knows no others.
+	// enums are the kernel's enumerations of which the script uses a value. bpftrace does not know the others.
 	enums      map[string]bool
 	positional bool
-	// sargs says that the script uses sargN.
+	// sargs: the script uses sargN.
 	sargs bool
 }
 

@@ -166,7 +166,8 @@ func (c *checker) function(n *node) *Type {
 	return none
 }
 
-// refused checks what only can be refused, so that what is wrong with a call is said first.
+// refused checks the arguments of functions that are not supported here, so that a mistake in the call is reported
+// before the function is refused.
 func (c *checker) refused(n *node) *Type {
 	switch n.text {
 	case "signal", "override", "unwatch":

@@ -13,7 +13,7 @@ var environment = []string{
 	"max_type_res_iterations", "max_cat_bytes", "cache_user_symbols", "stack_mode",
 }
 
-// surround reads the environment into the settings. It goes before the script is read, and what is wrong first ends it.
+// surround reads the environment into the settings, before the script is read. The first mistake ends it.
 func (c *checker) surround() {
 	c.config, c.maxStr, c.keys = map[string]string{}, 1024, 4096
 	for _, name := range environment {

@@ -285,7 +285,7 @@ func (c *checker) expandEvents(pt *point) {
 	}
 }
 
-// meant says what is meant by syscall:….
+// meant hints at syscalls:NAME for a point that is written syscall:NAME.
 func (c *checker) meant(pt *point, say func(at span, format string, a ...any)) {
 	if pt.target == "syscall" {
 		say(pt.at, "Did you mean syscalls:%s?", pt.name)

@@ -226,13 +226,13 @@ func (g *generator) forEach(n *node) script.Stmt {
 	return f
 }
 
-// extract is the one value of an aggregate.
+// extract makes the single value of an aggregate, 0 if it is empty.
 func extract(info *mapInfo, e script.Elem) script.Expr {
 	what := map[Kind]script.Extractor{Min: script.Min, Max: script.Max, Avg: script.Avg}[info.val.Kind]
 	return script.Cond{If: script.Extract{What: script.Count, Of: e}, Then: script.Extract{What: what, Of: e}, Else: script.Number(0)}
 }
 
-// elem is an element of a map.
+// elem makes an element of a map.
 func (g *generator) elem(n *node) script.Elem {
 	info := g.infos[n.text]
 	e := script.Elem{Array: info.array, Near: g.near(n.at)}
@@ -308,15 +308,15 @@ func (g *generator) histogram(info *mapInfo, x *node, h script.Histogram) {
 	info.array.Histogram = h
 }
 
-// num is an integer of 64 bits, by its sign; raw is one with zeros above its bits, text a string.
+// num makes an integer of 64 bits, extended by its sign. raw makes one with zeros above its bits, text a string.
 func (g *generator) num(n *node) script.Expr { return g.wide(g.integer(n)) }
 
 func (g *generator) raw(n *node) script.Expr { return g.integer(n).x }
 
-// condition is whether an integer is not 0.
+// condition makes an integer for a condition: 0 is false.
 func (g *generator) condition(n *node) script.Expr { return g.raw(n) }
 
-// integer is an integer with its width.
+// integer makes an integer with its width.
 func (g *generator) integer(n *node) value {
 	v := g.loaded(n)
 	if v.x.Type() != script.Int {
@@ -333,7 +333,7 @@ func (g *generator) text(n *node) script.Expr {
 	return x
 }
 
-// expr is the whole value of an expression, an integer with 64 bits.
+// expr makes the whole value of an expression. An integer has 64 bits.
 func (g *generator) expr(n *node) script.Expr {
 	v := g.loaded(n)
 	if v.x.Type() != script.Int {
@@ -342,7 +342,7 @@ func (g *generator) expr(n *node) script.Expr {
 	return g.wide(v)
 }
 
-// loaded is the value of an expression as it is held.
+// loaded makes the value of an expression; a value in memory is read.
 func (g *generator) loaded(n *node) value {
 	v := g.value(n)
 	if !v.mem && !v.raw {
@@ -351,8 +351,8 @@ func (g *generator) loaded(n *node) value {
 	return value{x: g.load(v, n.at), t: v.t, width: v.t.slot()}
 }
 
-// as is a value in the form of another type: a tuple's parts, one by one. An integer gets 64 bits by the sign of
-// its own type.
+// as makes a value in the form of another type; a tuple's parts are changed one by one. An integer is extended to 64
+// bits by the sign of its own type.
 func (g *generator) as(n *node, t *Type) script.Expr { return g.form(n, t, g.expr(n)) }
 
 func (g *generator) form(n *node, t *Type, x script.Expr) script.Expr {
@@ -374,7 +374,7 @@ func (g *generator) toVariable(n *node, v *variable) script.Expr {
 	return g.setVariable(g.variable(v), v.typ, one)
 }
 
-// load is a value as it is held.
+// load reads a value from memory or from the bytes of a string, and warns of memory whose space is not known.
 func (g *generator) load(v value, at span) script.Expr {
 	if v.mem || v.raw && !v.own {
 		g.reads(v.t)
@@ -382,7 +382,7 @@ func (g *generator) load(v value, at span) script.Expr {
 	return g.fetch(v, at)
 }
 
-// fetch does as load, and does not check whose memory it is.
+// fetch does as load, without the warning.
 func (g *generator) fetch(v value, at span) script.Expr {
 	t := v.t
 	switch {
@@ -486,7 +486,7 @@ func (g *generator) value(n *node) value {
 	return value{}
 }
 
-// read is the value of an element of a map. Of an aggregate that is not there the tool says so.
+// read makes the value of an element of a map. If an aggregate is not there, it prints bpftrace's message.
 func (g *generator) read(n *node) value {
 	e, info := g.elem(n), g.infos[n.text]
 	if !info.val.castable() || info.single() {
@@ -504,7 +504,7 @@ func (g *generator) read(n *node) value {
 	return value{x: script.Cond{If: script.Has{Array: e.Array, Keys: []script.Expr{held}}, Then: x, Else: missing}, t: n.typ}
 }
 
-// held is a value out of a variable: records and arrays are their bytes.
+// held makes the value of a variable x. A record or an array is the bytes of x.
 func (g *generator) held(x script.Expr, t *Type) value {
 	return value{x: x, t: t, raw: t.Kind == Record || t.Kind == Array, own: t.Own, width: t.slot()}
 }

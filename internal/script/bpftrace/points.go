@@ -164,7 +164,7 @@ func counted(pt *point, want string, parts []string) string {
 	return fmt.Sprintf("%s probe type requires %s arguments, found %d", pt.provider, want, len(parts)-1)
 }
 
-// readPoint understands a point; the result is what is wrong with it.
+// readPoint reads a point. It returns the message for a mistake, "" for none.
 func (c *checker) readPoint(pt *point) string {
 	parts, err := c.parts(pt)
 	if err != "" {
@@ -315,7 +315,7 @@ var absent = map[string]string{
 	"iter": "iterators are not there", "self": "there is no signal to wait for",
 }
 
-// checkPoint says what is wrong with a point that could be read.
+// checkPoint reports the mistakes in a point after readPoint.
 func (c *checker) checkPoint(pt *point) {
 	bad := func(format string, a ...any) { c.error(pt.at, format, a...) }
 	switch pt.provider {

@@ -9,8 +9,8 @@ import (
 	"kprobelab/internal/script/host"
 )
 
-// readProgram reads FILE:FUNCTION[+OFFSET], FILE:ADDRESS or FILE:LANGUAGE:FUNCTION; the result is what is
-// wrong with it.
+// readProgram reads FILE:FUNCTION[+OFFSET], FILE:ADDRESS or FILE:LANGUAGE:FUNCTION. It returns the message
+// for a mistake, "" for none.
 func (pt *point) readProgram(parts []string) string {
 	pt.target, pt.name = parts[1], parts[len(parts)-1]
 	if len(parts) == 4 {
@@ -34,7 +34,7 @@ func (pt *point) readProgram(parts []string) string {
 	return ""
 }
 
-// checkProgram says what is wrong with a probe of a program that could be read.
+// checkProgram reports the mistakes in a probe of a program after readProgram.
 func (c *checker) checkProgram(pt *point) {
 	bad := func(format string, a ...any) { c.error(pt.at, format, a...) }
 	switch {
@@ -118,7 +118,7 @@ func (c *checker) program(pt *point) {
 		}
 	}
 	if pt.name == "" {
-		// Without --unsafe nobody knows that an instruction begins there.
+		// Without --unsafe the address is refused: an instruction need not begin there.
 		offset, ok := uint64(0), false
 		if c.o.Unsafe && p.Offset != nil {
 			offset, ok = p.Offset(pt.address)

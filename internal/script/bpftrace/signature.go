@@ -20,8 +20,8 @@ func (c *checker) place(p *host.Probe) *source.Place {
 	return p.Place
 }
 
-// signatures says what is wrong with a block that uses parameters of functions by their
-// names, or what these return: once for each use, as bpftrace does.
+// signatures reports the mistakes in a block that uses parameters of functions by their
+// names, or the functions' results: once for each use, as bpftrace does.
 func (c *checker) signatures(p *probe) {
 	if c.k == nil || c.k.Ways == nil {
 		return
@@ -86,7 +86,7 @@ func (c *checker) signature(pt *point) (text string, ok bool) {
 	return text, true
 }
 
-// signatureOf is a function's, or what is wrong with it.
+// signatureOf returns the signature of a function, or in err the reason why it has none.
 func (c *checker) signatureOf(function string, ret bool) (text, err string) {
 	parameters, typed := c.k.Ways.Typed(function, "")
 	_, known := c.traceable()[function]

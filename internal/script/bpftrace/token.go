@@ -394,13 +394,14 @@ func (l *lexer) escape(s string, b *strings.Builder) {
 	l.fail(`invalid escape character '\%s'`, s[:1])
 }
 
-// The words for what is no number: those of C++'s library, and the tool's own.
+// The messages for a text that is no number: one of C++'s library, and one of bpftrace's own.
 const (
 	noInt    = "stoull"
 	trailing = "Found trailing non-numeric characters"
 )
 
-// parseUint reads a number without an exponent, as C++'s stoull does with base 0; err is what is wrong with it.
+// parseUint reads a number without an exponent, as C++'s stoull does with base 0. err is the message for a mistake, ""
+// for none.
 func parseUint(text string) (v uint64, err string) {
 	n := strings.TrimRight(strings.ReplaceAll(text, "_", ""), "uUlL")
 	digits, base, all := n, 10, "0123456789"
@@ -421,7 +422,7 @@ func parseUint(text string) (v uint64, err string) {
 	return v, ""
 }
 
-// parseInt reads a number of the script's; err is what is wrong with it.
+// parseInt reads a number of the script. err is the message for a mistake, "" for none.
 func parseInt(text string) (v uint64, err string) {
 	coeff, exp, ok := strings.Cut(strings.ToLower(strings.TrimRight(strings.ReplaceAll(text, "_", ""), "uUlL")), "e")
 	if !ok || strings.HasPrefix(coeff, "0x") {

@@ -141,14 +141,14 @@ func (t *Type) kind() Kind {
 	return t.Kind
 }
 
-// aggregate reports what is made by a function of maps; castable one that has one value.
+// aggregate reports the type of a function of maps, such as count(); castable reports one that has a single value.
 func (t *Type) aggregate() bool { return t.Kind >= Count }
 func (t *Type) castable() bool  { return t.kind() >= Count && t.kind() <= Avg }
 func (t *Type) multiple() bool  { return t.Kind >= Stats }
 func (t *Type) isInt() bool     { return t.kind() == Integer }
 func (t *Type) isStack() bool   { return t.Kind == Kstack || t.Kind == Ustack }
 
-// read is the type that an aggregate has in a key or a tuple: an integer, which goes with no other one.
+// read returns the type that an aggregate has in a key or a tuple: an integer type that no other type matches.
 func (t *Type) read() *Type {
 	if t.Made != None || !t.castable() {
 		return t

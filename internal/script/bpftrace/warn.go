@@ -33,8 +33,8 @@ func (c *checker) warnUntraceable(pt *point) {
 	}
 }
 
-// warnIntegers says what is odd about an operation on two integers: signs that differ, unless a literal fits
-// both, and divisions of signed numbers, which BPF does not have.
+// warnIntegers warns of an operation on two integers whose signs differ, unless a literal fits both types, and of
+// divisions of signed numbers, which BPF does not have.
 func (c *checker) warnIntegers(n *node, l, r *Type) {
 	lv, lok := c.number(n.kids[0])
 	rv, rok := c.number(n.kids[1])
@@ -80,7 +80,7 @@ func (c *checker) warnUnreachable(n *node, more bool) {
 	}
 }
 
-// warnPrint says what is odd about print() of a map.
+// warnPrint warns of a print() of a map that may not do what its author expects.
 func (c *checker) warnPrint(n *node) {
 	if c.loops > 0 {
 		c.warn(n.at, "Due to it's asynchronous nature using 'print()' in a loop can lead to unexpected behavior. The map will likely be updated before the runtime can 'print' it.")

@@ -92,8 +92,8 @@ func isDigit(s string, at int) bool {
 // maxArgument is the last argument that a function has in a register.
 const maxArgument = 5
 
-// checkWatch says what is wrong with a watchpoint that could be read. Which accesses there are is the processor's:
-// it knows no reads alone, and no execution together with others.
+// checkWatch reports the mistakes in a watchpoint after readWatch. The processor limits the accesses: it has no
+// watchpoint for reads alone, and none for execution together with others.
 func (c *checker) checkWatch(pt *point) {
 	bad := func(format string, a ...any) { c.error(pt.at, format, a...) }
 	w := pt.watched

@@ -24,7 +24,7 @@ func convert(x script.Expr, from, to int, signed bool) script.Expr {
 	return script.Low(script.Signed(x, from), to)
 }
 
-// printed is a number as who prints it reads it: so many bytes as the type has, with its sign.
+// printed returns the number that is printed for n: n cut to the bytes of the type, with the type's sign.
 func (t *Type) printed(n int64) int64 {
 	bits := 8 * t.Size
 	switch {
