@@ -371,7 +371,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// possible reports whether something can be done; what is wrong with it is forgotten.
+// possible reports whether something can be done. It forgets the problems that this finds, but for those with always.
 func (a *analysis) possible(do func()) bool {
 	before := len(a.problems)
 	ok := a.catch(do)

@@ -4,7 +4,7 @@ package stap
 type effects struct {
 	a    *analysis
 	of   map[*fn]*effect
-	list []*fn // in an order in which what is called comes first, where that is possible
+	list []*fn // called functions come before their callers, if that is possible
 	// used are the variables that probes and functions read and write.
 	used *uses
 	// changed: something was found, and stap makes another pass.
@@ -46,7 +46,7 @@ func (a *analysis) effects() *effects {
 	return e
 }
 
-// enter notes what is read, and the functions that are called.
+// enter notes the variables that are read, and the functions that are called.
 func (e *effects) enter(u *uses) {
 	for v := range u.read {
 		e.used.read[v] = true
@@ -74,7 +74,7 @@ func (e *effects) enter(u *uses) {
 	}
 }
 
-// none reports whether code does nothing that can be seen, wherever it stands.
+// none reports whether code has no effect: it and the functions that it calls write nothing and only compute.
 func (e *effects) none(u *uses) bool {
 	if u.effect || len(u.written) > 0 {
 		return false
@@ -87,7 +87,7 @@ func (e *effects) none(u *uses) bool {
 	return true
 }
 
-// pure reports whether a call of a function, and of all others of its name, does nothing but compute.
+// pure reports whether a call of a function, or of another one of its name, only computes and writes no global.
 func (e *effects) pure(f *fn) bool {
 	for ; f != nil; f = f.next {
 		if to := e.of[f]; to == nil || to.does || to.global {
@@ -97,8 +97,8 @@ func (e *effects) pure(f *fn) bool {
 	return true
 }
 
-// noneFor reports whether code does nothing that the probe or function it stands in can see: what is called
-// may write variables of its own.
+// noneFor reports whether code has no effect that the probe or function around it can see: the functions that it
+// calls may write variables of their own.
 func (e *effects) noneFor(u *uses) bool {
 	if u.effect || len(u.written) > 0 {
 		return false

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// folding computes what is known before anything runs.
+// folding replaces expressions by their values, if these are known before the script runs.
 type folding struct {
 	e *effects
 	s *scope
@@ -75,7 +75,7 @@ func (f folding) branch(st stmt) stmt {
 	return st
 }
 
-// value is an expression's value, where it is known, or what is left of it.
+// value returns an expression's value as a literal if it is known, or the expression with its known parts computed.
 func (f folding) value(x expr) expr {
 	at := base{x.position()}
 	whole := func(v int64) expr { return &literal{base: at, number: v} }

@@ -15,8 +15,8 @@ func (a *analysis) infer() {
 	}
 }
 
-// typed looks once more at all that is there, now that nothing changes: what is used must have a
-// type. Listing probes wants no types of what their aliases set.
+// typed goes over all code once more after the last change: all used variables must have a type.
+// If probes are only listed it checks nothing.
 func (a *analysis) typed() {
 	if a.o.List {
 		return
@@ -83,8 +83,8 @@ func (a *analysis) round() bool {
 	return true
 }
 
-// needType refuses what is used and has no type after all. The library's own arrays get theirs
-// from its probes, which are there only if the script needs them.
+// needType refuses a used variable that has no type at the end. The library's own arrays are let through:
+// they get their types from its probes, which are there only if the script needs them.
 func (a *analysis) needType(t vtype, at *token) {
 	if a.final && t == unknown && !at.pos.inLibrary() {
 		a.fail(at, "unresolved type ")
@@ -157,7 +157,8 @@ func (a *analysis) discard(s *scope, x expr) {
 	a.expr(s, x, unknown)
 }
 
-// changes notes that an expression gives a variable another value; one that is then used is read, too.
+// changes notes that an expression writes a variable. If the expression's value is used, and is more than the new
+// value, the variable is read, too.
 func (a *analysis) changes(x expr, v *variable, op string) {
 	v.written = true
 	v.read = v.read || x != a.discarded && op != "=" && op != "<<<"

@@ -1,7 +1,7 @@
 package stap
 
-// names finds what each name stands for, in all that probes reach: as with stap, a name has to be known in code that is left out
-// afterwards (simplify), too. Types come last.
+// names finds the variable or function of each name, in all code that probes reach. As with stap, names must be known even in
+// code that simplify leaves out afterwards. Types come last.
 func (a *analysis) names() {
 	if a.o.List {
 		return

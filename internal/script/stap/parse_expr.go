@@ -217,7 +217,7 @@ func (p *parser) path(tg *target) {
 	}
 }
 
-// prettyEnds refuses steps into what is printed whole.
+// prettyEnds refuses -> and [ after a value that is printed whole.
 func (p *parser) prettyEnds() {
 	if p.isOp("->") || p.isOp("[") {
 		p.fail("-> and [ are not accepted for a pretty-printing variable")

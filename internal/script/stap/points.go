@@ -72,7 +72,7 @@ func (a *analysis) point(p *probe, pt *point, c chain, depth int) int {
 	}
 	found, matched := 0, false
 	a.enterAliases(pt.parts[0].name)
-	// An alias whose whole name it is comes before one that is followed by more.
+	// An alias that the whole point names comes before an alias that its first parts name.
 	for _, whole := range []bool{true, false} {
 		for _, al := range a.aliases {
 			for _, name := range al.names {

@@ -240,15 +240,15 @@ const (
 	twice   = "invalid conditional - duplicate '%:'"
 )
 
-// unopened is a part of a condition that was not begun; each word is a message of its own.
+// unopened is the problem of a part of a condition without its beginning. It is reported once for each word.
 func unopened(t *token) *Problem {
 	p := problem("incomplete conditional - missing '%('", t)
 	p.site = t.text
 	return p
 }
 
-// pass leaves out tokens up to the other part of the condition, if there may be one (true), or
-// to its end. What is wrong in them does not matter, and macros are not defined there.
+// pass leaves out tokens up to the other part of a condition, and returns true, or up to the condition's
+// end. other: there may be another part. pass ignores mistakes in the tokens, and @define.
 func (p *preprocessor) pass(from *token, other bool) bool {
 	defer func(was bool) { p.passing = was }(p.passing)
 	p.passing = true
@@ -275,7 +275,7 @@ func (p *preprocessor) pass(from *token, other bool) bool {
 	}
 }
 
-// passed is the next token of what is left out, or tells that something is wrong there.
+// passed returns the next token of a part that is left out; wrong means that there is a mistake.
 func (p *preprocessor) passed() (t *token, wrong bool) {
 	defer func() {
 		if r := recover(); r != nil {

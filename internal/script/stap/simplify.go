@@ -2,14 +2,14 @@ package stap
 
 import "kprobelab/internal/script"
 
-// stap leaves out what has no effect, before it looks at types, until nothing more can be left out: a value that nobody reads,
-// a statement that only computes, a branch that is never taken, what follows a jump. A script of which no probe is left is
-// refused.
+// stap leaves out code without an effect before it looks at types, until nothing more can be left out: values that are not
+// read, statements that only compute, branches that are never taken, statements after a jump. A script without any probe left
+// is refused.
 
 // maxSimplified bounds how many statements and expressions are looked at for it.
 const maxSimplified = 1e6
 
-// simplify leaves out what has no effect.
+// simplify leaves out the code that has no effect.
 func (a *analysis) simplify() {
 	if a.o.List {
 		return
@@ -22,7 +22,7 @@ func (a *analysis) simplify() {
 		changed = a.each(func(e *effects, s *scope) rewriting { return rewriting{stmt: e.left(s)} }) || changed
 		changed = a.each(func(e *effects, _ *scope) rewriting { return rewriting{stmt: e.parts} }) || changed
 		if first {
-			// Types that cannot be are found in what is left now, though less may be left in the end.
+			// Errors of types are reported now, even in code that later turns leave out.
 			if a.infer(); len(a.problems) > 0 {
 				return
 			}
@@ -114,7 +114,7 @@ func (a *analysis) forget() {
 	}
 }
 
-// unread leaves out assignments to variables that nobody reads.
+// unread replaces an assignment to a local that is never read by the assigned value.
 func (e *effects) unread(s *scope) func(expr) expr {
 	return func(x expr) expr {
 		as, ok := x.(*assign)
@@ -133,7 +133,7 @@ func (e *effects) unread(s *scope) func(expr) expr {
 	}
 }
 
-// uncaught leaves out where an error goes that nobody reads.
+// uncaught takes the variable out of a catch if it is never read.
 func (e *effects) uncaught(s *scope) func(stmt) stmt {
 	return func(st stmt) stmt {
 		if try, ok := st.(*tryStmt); ok && try.to != nil && !e.used.read[e.a.find(s, try.to.tok, try.to.name)] {
@@ -209,7 +209,7 @@ func (e *effects) flat(b *block) stmt {
 	return &block{b.base, list}
 }
 
-// parts makes statements of the parts of a value that nobody wants.
+// parts replaces a statement whose value is not used by statements for its parts that have an effect.
 func (e *effects) parts(st stmt) stmt {
 	s, ok := st.(*exprStmt)
 	if !ok {
@@ -223,7 +223,7 @@ func (e *effects) parts(st stmt) stmt {
 	return out
 }
 
-// statement is one that does what a value does that nobody wants.
+// statement returns a statement with the effects of an expression whose value is not used.
 func (e *effects) statement(x expr) stmt {
 	at := base{x.position()}
 	all := func(list ...expr) stmt {

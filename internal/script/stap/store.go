@@ -7,7 +7,7 @@ import (
 	"kprobelab/internal/script"
 )
 
-// guru is said of what is written without -g.
+// guru has the messages for an assignment that needs -g, by its target.
 var guru = map[string]string{
 	"$": "write to target variable not permitted; need stap -g", "@var": "write to @var variable not permitted; need stap -g",
 	"@cast": "write to @cast context variable not permitted; need stap -g",

@@ -25,7 +25,7 @@ func writes() {
 	})
 }
 
-// changes enters one of them: write returns what is written, and whether it could be.
+// changes defines a function that writes memory. write returns a word for the written data, and false at a fault.
 func changes(signature, doc string, write func(s System, a *script.Args) (what string, ok bool)) {
 	define(long, signature, doc, builtin{guru: true, number: func(s System, t *script.Thread, a *script.Args) int64 {
 		if what, ok := write(s, a); !ok {

@@ -57,7 +57,7 @@ func (u *uses) on(st stmt) {
 	}
 }
 
-// changes notes a place that is written; what is no variable is an effect.
+// changes notes a variable that is written. A write to anything else is an effect.
 func (u *uses) changes(x expr, how map[expr]bool) {
 	switch x.(type) {
 	case *symbol, *index:
