@@ -2,11 +2,11 @@ package script
 
 import "kprobelab/x86"
 
-// Space says of whose memory an address is.
+// Space is the memory to which an address belongs: the kernel's or a program's.
 type Space uint8
 
 const (
-	// AnySpace is the kernel's memory or the program's, by the address.
+	// AnySpace is the kernel's memory or the program's; the address decides.
 	AnySpace Space = iota
 	// KernelSpace is the kernel's memory alone: reading an address of a program is a fault.
 	KernelSpace

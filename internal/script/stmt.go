@@ -19,11 +19,11 @@ type (
 		Body             Stmt
 		Near             string
 	}
-	// Foreach executes Body for the elements of an array, with their keys in Keys and, where it
-	// is not nil, their value in Value.
+	// Foreach executes Body for the elements of an array, with their keys in Keys and their value
+	// in Value, if it is not nil.
 	Foreach struct {
 		Array *Array
-		Keys  []Expr // Local or Global; nil for one that nobody wants
+		Keys  []Expr // Local or Global; nil for a part that is not stored
 		Value Expr
 		// Only selects elements by their keys; nil selects all, and so does a nil key.
 		Only []Expr
@@ -77,7 +77,7 @@ type (
 	Printf struct {
 		Format []Piece
 		Args   []Expr
-		// As makes what is printed of the line, nil prints it as it is.
+		// As turns the line into the text that is printed; nil prints the line.
 		As   func(dst, line []byte) []byte
 		Near string
 	}
