@@ -105,7 +105,7 @@ func kstrtouint(s string) (uint32, error) {
 	return uint32(v), err
 }
 
-// simpleStrtoul reads what is a number at the start, and returns the rest.
+// simpleStrtoul reads the number at the start of a text, and returns it and the rest.
 func simpleStrtoul(s string) (uint64, string) {
 	base, t := radix(s, 0)
 	v, n, _ := digits(t, base)

@@ -52,9 +52,9 @@ func (p *parser) storeNumber(a *Arg, offs int) error {
 	return nil
 }
 
-// storeString does the same for text. A load that gives the address of text is
-// kept, as is the dereference that reads a pointer of an array, and the value
-// whose symbol is wanted.
+// storeString turns a last dereference into the store of a text. Before a store it
+// keeps a load of the address of text, the dereference that reads a pointer of an
+// array, and the value whose symbol is stored.
 func (p *parser) storeString(a *Arg, offs, place int) error {
 	code, symstr := p.code.op().Code, a.Type.Name == "symstr"
 	if symstr && !symbolic(code) {
