@@ -13,11 +13,11 @@ type Attachment struct {
 	Attached int
 	// Log holds the text that bpftrace writes to standard error while it attaches them.
 	Log string
-	// Failed says that the script ends there.
+	// Failed: an error ended the script while it attached its probes.
 	Failed bool
 }
 
-// Said is the log, with or without warnings.
+// Said returns the log, with or without its warnings.
 func (a *Attachment) Said(warnings bool) (text string) {
 	for line := range strings.Lines(a.Log) {
 		if warnings || !strings.HasPrefix(line, "WARNING: ") {
@@ -115,8 +115,9 @@ func (c *checker) load(log *strings.Builder, list []*bpfProgram) bool {
 
 const notLoaded = "ERROR: Loading BPF object(s) failed.\n"
 
-// attachAll attaches the programs in the tool's order: those first that the kernel runs
-// in the order in which they come, then the others, the last one first.
+// attachAll attaches the programs in bpftrace's order: first those of kretprobe, fexit, tracepoint and
+// other providers that run in the order of their attachment, from first to last; then those of kprobe,
+// uprobe, uretprobe and fentry, from last to first.
 func (c *checker) attachAll(log *strings.Builder, list []*bpfProgram) bool {
 	later := func(p *bpfProgram) bool {
 		switch p.pt.provider {
@@ -138,7 +139,7 @@ func (c *checker) attachAll(log *strings.Builder, list []*bpfProgram) bool {
 	return true
 }
 
-// attach attaches one program; the result is false where the script ends.
+// attach attaches one program. It returns false if the script ends.
 func (c *checker) attach(log *strings.Builder, p *bpfProgram) bool {
 	if c.k == nil {
 		return true

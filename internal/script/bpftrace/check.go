@@ -166,8 +166,8 @@ var (
 	programProviders = []string{"uprobe", "usdt"}
 )
 
-// expandProvider are the providers that a pattern means; before a path they are those of
-// programs.
+// expandProvider returns the providers that a pattern means. If a path follows the pattern, it
+// returns providers of programs' probes.
 func expandProvider(pattern, rest string, more bool) []string {
 	if !more {
 		pattern = "*"
@@ -401,7 +401,7 @@ func (c *checker) array(name string) *array {
 	return a
 }
 
-// named is a type that the script names, and whether it is known: one that is not has its name, and no size.
+// named returns the type that the script names, and whether it is known. An unknown type has its name and size 0.
 func (c *checker) named(ct *typeName) (t *Type, known bool) {
 	known = true
 	switch k := words[ct.name]; k {
@@ -432,13 +432,13 @@ func (c *checker) named(ct *typeName) (t *Type, known bool) {
 	return t, known
 }
 
-// declaredKinds are the words for types that the tool makes one of; its other words for types mean none.
+// declaredKinds maps the words for bpftrace's own types to their kinds. Its other words for types mean no type.
 var declaredKinds = map[string]Kind{
 	"void": Void, "min_t": Min, "max_t": Max, "sum_t": Sum, "count_t": Count, "avg_t": Avg, "stats_t": Stats,
 	"timestamp": Timestamp, "macaddr_t": Mac, "cgroup_path_t": CgroupPath, "strerror_t": Strerror,
 }
 
-// declared is the type of a word for one of the tool's own types; aggregates have an unsigned one, too.
+// declared returns the type of a word for one of bpftrace's own types. A u before an aggregate's word makes it unsigned.
 func declared(word string) *Type {
 	kind, ok := declaredKinds[word]
 	signed := true
@@ -457,8 +457,8 @@ func declared(word string) *Type {
 // tags are the words before the names of types.
 var tags = map[string]ctype.Kind{"struct": ctype.Struct, "union": ctype.Union, "enum": ctype.Enum}
 
-// cType is a structure, a union or an enumeration, of the script's or of the kernel's. As in bpftrace, the word
-// for which of them it is cannot be left out; of the kernel's typedefs, those of structures without a name are known.
+// cType returns a structure, a union or an enumeration of the script or the kernel. As in bpftrace, the word struct,
+// union or enum is needed. The kernel's typedefs are known if they name a structure without a name of its own.
 func (c *checker) cType(ct *typeName) (t *Type, known bool) {
 	word, name, _ := strings.Cut(ct.name, " ")
 	if key := word + " " + name; c.defined.whole[key] {

@@ -228,7 +228,7 @@ func (c *checker) field(n *node) *Type {
 	return withSpace(fromC(m.Type), t.Space)
 }
 
-// withSpace is a type with the memory that it is in.
+// withSpace returns the type t for a value in the memory space.
 func withSpace(t *Type, space script.Space) *Type {
 	if t.Space == space {
 		return t
@@ -238,14 +238,14 @@ func withSpace(t *Type, space script.Space) *Type {
 	return &c
 }
 
-// spaces are the providers whose probes run in one address space; bpftrace does not know those of the others.
+// spaces maps providers to the memory of their probes' values. bpftrace does not know it for the other providers.
 var spaces = map[string]script.Space{
 	"kprobe": script.KernelSpace, "kretprobe": script.KernelSpace, "fentry": script.KernelSpace, "fexit": script.KernelSpace,
 	"tracepoint": script.KernelSpace, "rawtracepoint": script.KernelSpace, "iter": script.KernelSpace,
 	"uprobe": script.UserSpace, "uretprobe": script.UserSpace, "usdt": script.UserSpace,
 }
 
-// argsField is a field of args, which are in a memory.
+// argsField returns the type of a field of args, whose values are in the memory space.
 func (c *checker) argsField(n *node, space script.Space) *Type {
 	var found *Type
 	for _, pt := range c.probe.points {
@@ -489,7 +489,7 @@ func (c *checker) ternary(n *node) *Type {
 	return l.widen(r)
 }
 
-// resolved says that the type of a cast, or of sizeof, is not known. Of enumerations the tool asks later, or never.
+// resolved refuses an unknown type in a cast or in sizeof. bpftrace does not check enumerations here.
 func (c *checker) resolved(n *node, known bool) {
 	if ct := n.ctype; !known && !strings.HasPrefix(ct.name, "enum ") {
 		c.error(n.at, "Cannot resolve unknown type \"%s\"", ct.name)

@@ -76,8 +76,8 @@ var headers = sync.OnceValue(func() map[string]string {
 	return m
 })
 
-// expansions are the macros that are put into a script: its own and, since headers include one another, all
-// constants that are known where it includes one.
+// expansions returns the macros that are expanded in a script: its own, and all known constants of headers if it
+// includes one header, because headers include one another.
 func (p *preprocessor) expansions() map[string]string {
 	if !p.headers {
 		return p.macros

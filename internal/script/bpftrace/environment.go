@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// environment are the settings that bpftrace also reads from its environment, as BPFTRACE_NAME. They count more than the
-// script's own. This is the order in which it reads them.
+// environment lists the settings that bpftrace also reads from its environment, as BPFTRACE_NAME, in its order. They
+// override the script's own settings.
 var environment = []string{
 	"max_strlen", "str_trunc_trailer", "cpp_demangle", "lazy_symbolication", "max_map_keys", "max_probes", "max_bpf_progs", "log_size", "perf_rb_pages",
 	"max_type_res_iterations", "max_cat_bytes", "cache_user_symbols", "stack_mode",

@@ -8,7 +8,7 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// pos is a place of the script, counted from 1; the column is of bytes.
+// pos is a place of the script. Lines and columns are counted from 1; a column is one byte.
 type pos struct{ line, col int }
 
 func (p pos) after(o pos) bool { return p.line > o.line || p.line == o.line && p.col > o.col }
@@ -18,20 +18,20 @@ type span struct{ from, to pos }
 
 func (s span) with(o span) span { return span{s.from, o.to} }
 
-// Problem is something that is wrong with a script, or a warning.
+// Problem is an error in a script, or a warning.
 type Problem struct {
 	Warning bool
 	Message string
-	// Hint says what could be meant.
+	// Hint suggests a correction, "" for none.
 	Hint string
 	at   span
-	// hinting is for a hint with a place of its own.
+	// hinting: the problem is a hint with a place of its own.
 	hinting bool
-	// free is for a message without a place.
+	// free: the message has no place.
 	free bool
 }
 
-// Problems are all that a pass found. They are an error where one is.
+// Problems has the errors and the warnings of a pass. It is an error itself.
 type Problems struct {
 	list     []*Problem
 	warnings []*Problem

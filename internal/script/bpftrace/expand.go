@@ -122,8 +122,8 @@ func fitting(pattern string, names []string) (list []string) {
 	return list
 }
 
-// expand finds what the points in the kernel stand for, in the order in which bpftrace
-// does. It stops where something is wrong.
+// expand finds the probes of the points in the kernel, in bpftrace's order. It stops at
+// the first step with an error.
 func (c *checker) expand() {
 	c.eachPoint(c.inModule)
 	if c.errors() > 0 {
@@ -195,8 +195,8 @@ func (c *checker) expandFunctions(pt *point) {
 	}
 }
 
-// atFunction is a probe at a function, nil where the name is not known. Of several functions
-// of a name it is the first, as in kallsyms.
+// atFunction returns a probe at a function, nil if the name is not known. If several functions
+// have the name it takes the first one, as in kallsyms.
 func (c *checker) atFunction(pt *point, module, name string) *host.Probe {
 	for _, f := range c.k.Functions(name) {
 		if module == vmlinux && f.Module != "" || module != "" && module != vmlinux && f.Module != module {
@@ -221,7 +221,7 @@ func (c *checker) atFunction(pt *point, module, name string) *host.Probe {
 	return nil
 }
 
-// add notes a probe of a point, with what of the tool's list it stands for.
+// add notes a probe of a point, with the entry of bpftrace's list that it stands for.
 func (pt *point) add(p *host.Probe, matched string) {
 	pt.probes = append(pt.probes, p)
 	pt.matched = append(pt.matched, matched)

@@ -2,20 +2,20 @@ package bpftrace
 
 import "kprobelab/internal/script"
 
-// binaryOps are the operators on what has no sign: a division and a shift to the right are unsigned always.
+// binaryOps are the operators on unsigned integers. Division and the shift to the right are unsigned for all integers.
 var binaryOps = map[string]script.Op{
 	"+": script.Add, "-": script.Sub, "*": script.Mul, "/": script.DivU, "%": script.ModU, "<<": script.Shl, ">>": script.ShrU, "&": script.And,
 	"|": script.Or, "^": script.Xor, "==": script.Eq, "!=": script.Ne, "<": script.LtU, "<=": script.LeU, ">": script.GtU, ">=": script.GeU,
 	"&&": script.AndAlso, "||": script.OrElse,
 }
 
-// signedOps are the operators that a sign changes.
+// signedOps are the operators that differ for signed integers.
 var signedOps = map[string]script.Op{"<": script.Lt, "<=": script.Le, ">": script.Gt, ">=": script.Ge}
 
 // grows are the operators whose result may have more bits than their operands.
 var grows = map[string]bool{"+": true, "-": true, "*": true, "<<": true}
 
-// compares are the operators that give one bit.
+// compares are the comparisons; their result has one bit.
 var compares = map[string]bool{"==": true, "!=": true, "<": true, "<=": true, ">": true, ">=": true}
 
 func (g *generator) binop(n *node) value {

@@ -18,16 +18,16 @@ type Kernel struct {
 	// names of all events.
 	Events     func(pattern string) []Event
 	EventNames func() []string
-	// Formats are the events that have a format and cannot be enabled, by their names; true for those
-	// that have a number.
+	// Formats returns the events that have a format and cannot be enabled, by their names; the value is
+	// true if the event has a number.
 	Formats func() map[string]bool
 	// Ways says which probes the kernel accepts.
 	Ways Ways
-	// Symbol is the address of a symbol.
+	// Symbol returns the address of a symbol.
 	Symbol func(name string) (uint64, bool)
-	// PathIn reports a function in which the kernel lets programs ask for a path; nil where that is not known.
+	// PathIn reports a function in which the kernel lets programs call bpf_d_path; nil if that is not known.
 	PathIn func(function string) bool
-	// FunctionsAtReturns says that at the return of a program's function the kernel knows where that begins (6.7).
+	// FunctionsAtReturns: at the return of a program's function the kernel gives the function's address (6.7).
 	FunctionsAtReturns bool
 }
 
@@ -79,11 +79,11 @@ type point struct {
 	provider     string
 	target, name string
 	offset       int64
-	// address is the one of a program's place that has no name, language is that of its name.
+	// address is the address of a place in a program that has no name; language is the language of a name.
 	address  uint64
 	language string
 	freq     uint64
-	// skip says that it is not there; optional that a pattern of providers has made it.
+	// skip: the point is left out. optional: a pattern of providers has made it.
 	skip, optional bool
 	watched        *watched
 	// expansion is the way in which a pattern is expanded. probes holds the probes of the point.
