@@ -2,8 +2,8 @@ package stap
 
 import "strconv"
 
-// constant is the value of @const: stap has the C compiler find it. Here it is a number, or a name
-// of an enumeration, which the kernel's types have; those of the preprocessor they do not have.
+// constant returns the value of @const. stap lets the C compiler find it. Here it is a number, or an
+// enumerator among the kernel's types; macros of the C preprocessor are not among them.
 func (a *analysis) constant(x *constExpr) int64 {
 	if v, err := strconv.ParseInt(x.name, 0, 64); err == nil {
 		return v

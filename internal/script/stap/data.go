@@ -14,8 +14,8 @@ func addresses(pt *point) {
 	}
 }
 
-// dataPoint is kernel.data(ADDRESS) or kernel.data("SYMBOL"), with .write or .rw; an address may have
-// .length(N) before that, 1 without it. The symbol is looked up when the probe is set, as with stap.
+// dataPoint resolves kernel.data(ADDRESS) or kernel.data("SYMBOL"), with .write or .rw. An address may have
+// .length(N) before that; the length is 1 without it. As in stap, the symbol is looked up when the probe is set.
 func (a *analysis) dataPoint(p *probe, pt *point, c chain, what *part) int {
 	if what.arg == nil {
 		a.mismatch(pt, what)

@@ -197,7 +197,7 @@ func flagFunctions() map[string]func(dst []byte, v int64) []byte {
 	return all
 }
 
-// joined begins another name of a sum.
+// joined appends a name to a sum, with | between two names.
 func joined(dst []byte, from int, text string) []byte {
 	if len(dst) > from {
 		dst = append(dst, '|')
@@ -207,7 +207,7 @@ func joined(dst []byte, from int, text string) []byte {
 
 const sockCloexec, sockNonblock = 0x80000, 0x800
 
-// socketTypeText is the type of a socket, with the flags that come with it.
+// socketTypeText prints the type of a socket, and the flags in it.
 func socketTypeText(dst []byte, v int64) []byte {
 	from, kind, flags := len(dst), v&0xf, v&0xfffffff0
 	if name := flagParts["socket_type"].name(kind); name != "" {
@@ -224,13 +224,13 @@ func socketTypeText(dst []byte, v int64) []byte {
 	return dst
 }
 
-// messageFlagsText leaves out what the kernel adds for 32-bit programs.
+// messageFlagsText leaves out the bit that the kernel sets for 32-bit programs.
 func messageFlagsText(dst []byte, v int64) []byte {
 	const compat = 0x80000000
 	return flagSets["_msg_flags_str"].text(dst, v&^compat)
 }
 
-// cloneFlagsText ends with the signal of the child's end.
+// cloneFlagsText prints the flags of clone(2), and after them the signal that the parent gets when the child exits.
 func cloneFlagsText(dst []byte, v int64) []byte {
 	dst = flagParts["clone_flags"].text(dst, v&^0xff)
 	if signal := v & 0xff; signal != 0 {

@@ -14,7 +14,7 @@ type folding struct {
 // maxFolded bounds a string that is put together.
 const maxFolded = 100
 
-// literalNumber is the value of a literal number.
+// literalNumber returns the value of a literal number; ok is false for other expressions.
 func literalNumber(x expr) (v int64, ok bool) {
 	l, ok := x.(*literal)
 	if !ok || l.isText {
@@ -23,7 +23,7 @@ func literalNumber(x expr) (v int64, ok bool) {
 	return l.number, true
 }
 
-// literalText is a literal string; one with escapes is none that can be computed with.
+// literalText returns the text of a literal string; ok is false for other expressions, and for strings with escapes.
 func literalText(x expr) (s string, ok bool) {
 	l, ok := x.(*literal)
 	if !ok || !l.isText || strings.Contains(l.text, `\`) {
@@ -121,7 +121,7 @@ func (f folding) value(x expr) expr {
 	return x
 }
 
-// logical is the value of && and ||, where one side decides.
+// logical returns the value of && or ||; ok is false if the known sides do not decide it.
 func (f folding) logical(x *binary) (v int64, ok bool) {
 	decides := truth(x.op == "||")
 	one, okOne := literalNumber(x.x)
@@ -144,7 +144,8 @@ var comparisons = map[string]func(order int) bool{
 	">": func(o int) bool { return o > 0 }, ">=": func(o int) bool { return o >= 0 },
 }
 
-// compared is the value of a comparison of literals, or of one that always or never holds.
+// compared returns the value of a comparison of literals, or of a comparison that is always or never true. ok is false
+// for others.
 func (f folding) compared(x *binary, holds func(order int) bool) (v int64, ok bool) {
 	if one, ok := literalText(x.x); ok {
 		if two, ok := literalText(x.y); ok {

@@ -54,7 +54,7 @@ func (a *analysis) variables() {
 	})
 }
 
-// round looks at all probes and functions; it reports whether nothing is wrong.
+// round goes over all probes and functions once, and reports whether it has found no error.
 func (a *analysis) round() bool {
 	for _, b := range a.bodies {
 		a.at = b.places[0].probe
@@ -91,7 +91,7 @@ func (a *analysis) needType(t vtype, at *token) {
 	}
 }
 
-// invalid refuses an aggregate where it cannot stand, once nothing more is left out.
+// invalid refuses an aggregate in a wrong place, after all that can be left out is left out.
 func (a *analysis) invalid(at *token) {
 	if a.final {
 		a.fail(at, "invalid type stats")
@@ -528,7 +528,7 @@ func (a *analysis) formatted(s *scope, x *printExpr) {
 	}
 }
 
-// aggregate is the variable of which an operator wants something; only globals keep values.
+// aggregate returns the variable that an operator on an aggregate reads, and makes it an aggregate.
 func (a *analysis) aggregate(s *scope, of expr, op *token) *variable {
 	v := a.lvalue(s, of)
 	v.read = true
@@ -536,7 +536,7 @@ func (a *analysis) aggregate(s *scope, of expr, op *token) *variable {
 	return v
 }
 
-// late is a fault of the third pass, which is said when the second has found none.
+// late reports an error of stap's third pass, after the second pass has found none.
 func (a *analysis) late(at *token, text string) {
 	if a.final {
 		a.untranslated(at, "%s", text)
@@ -551,7 +551,7 @@ func (a *analysis) histogram(s *scope, x *histExpr) {
 		h.Kind = script.Linear
 		h.Start, h.Stop, h.Interval = x.params[0], x.params[1], x.params[2]
 	}
-	// Buckets that cannot be are asked for, too.
+	// Impossible buckets count as asked for, too.
 	if v.asked.Kind != script.NoHistogram && v.asked != h {
 		a.fail(x.tok, "multiple histogram types declared on '__global_%s'", v.name)
 	}

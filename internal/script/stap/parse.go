@@ -31,10 +31,10 @@ type parser struct {
 	pp   *preprocessor
 	o    *Options
 	guru bool
-	// ahead is the next token, if more is true; last the one that was read last.
+	// ahead is the next token if more is true. last is the token that was read last.
 	ahead *token
 	more  bool
-	// joined is the token after a string that more may have followed.
+	// joined is the token after a string, read to see whether another string follows; hasNext says that it is there.
 	joined   *token
 	hasNext  bool
 	last     *token
@@ -44,8 +44,8 @@ type parser struct {
 	macros   map[string]*macro
 }
 
-// parse reads a file; library macros are those of the tapset. Problems are nil where it is a
-// script.
+// parse reads a file. shared are the macros of the library. The parser's problems are nil if the file
+// has no errors.
 func parse(f *file, o *Options, shared map[string]*macro) (*parsed, *parser) {
 	p := &parser{f: f, o: o, guru: o.Guru || f.library, macros: map[string]*macro{}}
 	p.pp = &preprocessor{lex: newLexer(f, o.Args), o: o, macros: p.macros, shared: shared}
@@ -108,7 +108,7 @@ func (p *parser) recover() {
 	}
 }
 
-// fetch is the preprocessor's next token; strings that follow each other are one.
+// fetch returns the preprocessor's next token. It joins strings that follow each other.
 func (p *parser) fetch() *token {
 	t := p.joined
 	if p.hasNext {
@@ -149,12 +149,12 @@ func (p *parser) next() *token {
 	return t
 }
 
-// fail is an error at the token that was read last.
+// fail reports an error at the token that was read last.
 func (p *parser) fail(message string) {
 	panic(&Problem{Kind: parseError, Message: message, saw: p.last, end: p.f, skip: true})
 }
 
-// failAtEnd is fail where there is a token.
+// failAtEnd does as fail. If the file has no more tokens, the message is that it ends unexpectedly.
 func (p *parser) failAtEnd(message string) {
 	if p.peek() == nil {
 		message = "unexpected end-of-file"

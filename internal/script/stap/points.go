@@ -21,7 +21,7 @@ type derived struct {
 
 // chain is a probe point on its way through the aliases.
 type chain struct {
-	before, after []stmt // blocks of aliases: before, that of an alias of an alias first; after, last
+	before, after []stmt // blocks of aliases around the handler; the innermost alias is first in before, last in after
 	conds         []expr
 	written       string
 	optional      bool
@@ -49,7 +49,7 @@ func (a *analysis) derive() {
 	}
 }
 
-// attempt does something for a probe point, which may fail where the point need not be there.
+// attempt does something for a probe point. If the point is optional, a failure is no error.
 func (a *analysis) attempt(pt *point, do func()) {
 	if pt.optional || pt.sufficient {
 		a.possible(do)
@@ -58,7 +58,7 @@ func (a *analysis) attempt(pt *point, do func()) {
 	a.catch(do)
 }
 
-// point resolves one probe point, and returns how many places it is.
+// point resolves one probe point, and returns the number of its places.
 func (a *analysis) point(p *probe, pt *point, c chain, depth int) int {
 	if depth > bounded.StapAliases {
 		a.fail(pt.parts[0].tok, "recursive loop in alias expansion")
@@ -245,7 +245,7 @@ func (a *analysis) builtinPoint(p *probe, pt *point, c chain) int {
 	return 0
 }
 
-// bare is a point without what says that it need not be there.
+// bare returns a point without the ? or ! that makes it optional.
 func (p *point) bare() string { return (&point{parts: p.parts}).String() }
 
 func (a *analysis) mismatch(pt *point, at *part) {
@@ -253,7 +253,7 @@ func (a *analysis) mismatch(pt *point, at *part) {
 	a.fail(at.tok, "probe point mismatch")
 }
 
-// only refuses what follows the first n parts.
+// only refuses a point with more than n parts.
 func (a *analysis) only(pt *point, n int) {
 	if len(pt.parts) > n {
 		a.mismatch(pt, pt.parts[n])
@@ -274,12 +274,12 @@ func (a *analysis) beginPoint(p *probe, pt *point, c chain) int {
 	return 1
 }
 
-// units are the nanoseconds of a timer's unit.
+// units maps a timer's units to nanoseconds.
 var units = map[string]uint64{
 	"s": 1e9, "sec": 1e9, "ms": 1e6, "msec": 1e6, "us": 1e3, "usec": 1e3, "ns": 1, "nsec": 1,
 }
 
-// leastTimer is the shortest interval: handlers have to come to an end in between.
+// leastTimer is the shortest interval of a timer in nanoseconds. Handlers must end between two ticks.
 const leastTimer = 1000
 
 func (a *analysis) timerPoint(p *probe, pt *point, c chain) int {

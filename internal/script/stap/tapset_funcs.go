@@ -563,7 +563,8 @@ func memory() {
 	}
 }
 
-// words are the numbers that memory may have: some that only one of both can be asked for.
+// words are the integers that can be read from memory. users and kernels: the integer can be read only from a
+// program's, or only from the kernel's memory.
 var words = []struct {
 	name                   string
 	size                   int

@@ -8,10 +8,10 @@ import (
 	"kprobelab/internal/script"
 )
 
-// structures are the functions that make a text of what a program has in its memory, by their signatures. An address of 0 is NULL,
-// one that cannot be read is printed itself. Times are as 64-bit programs have them.
+// structures has the functions that print a structure in a program's memory, by their signatures. They print NULL for the address
+// 0, and the address itself if it cannot be read. Times have the layout of 64-bit programs.
 var structures = map[string]struct {
-	size int64 // of one; the second parameter, where there is one, says how many there are
+	size int64 // of one structure in bytes; a second parameter is the number of structures
 	text func(dst, b []byte) []byte
 }{
 	"_struct_timespec_u(long, long)": {16, timespecText},
