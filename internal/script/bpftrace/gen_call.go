@@ -182,7 +182,7 @@ func (g *generator) str(n *node) script.Expr {
 	return call(strCode, g.raw(k[0]), size, script.Number(k[0].typ.Space))
 }
 
-// bytes are a value's bytes: of an array they are its own, of an address those there.
+// bytes makes a string of a value's bytes: an array's own bytes, or for an address the bytes there.
 func (g *generator) bytes(n *node, size int) script.Expr {
 	x := g.expr(n)
 	if x.Type() == script.String {

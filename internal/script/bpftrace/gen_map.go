@@ -6,7 +6,7 @@ import (
 	"kprobelab/internal/script"
 )
 
-// later returns a statement for work that the tool itself does when it gets the handler's event: after the handler.
+// later returns a statement that does something after the handler, as bpftrace does when it gets the handler's event.
 func later(name string, do func(t *script.Thread)) script.Stmt {
 	return script.Do{X: call(number(name, nil, func(t *script.Thread, _ *script.Args) int64 {
 		t.Later(func() { do(t) })
@@ -14,7 +14,7 @@ func later(name string, do func(t *script.Thread)) script.Stmt {
 	}))}
 }
 
-// reset is clear() or zero() of a map.
+// reset makes clear() or zero() of a map.
 func (g *generator) reset(n *node) script.Stmt {
 	info := g.infos[n.kids[0].text]
 	if n.text == "zero" || info.single() {
@@ -23,7 +23,7 @@ func (g *generator) reset(n *node) script.Stmt {
 	return later("clear", func(t *script.Thread) { t.Empty(info.array) })
 }
 
-// deletion is delete(): of an element that is not there, the tool says so.
+// deletion makes delete() of an element. If the element is not there, it prints bpftrace's message.
 func (g *generator) deletion(n *node) script.Stmt {
 	m := *n.kids[0]
 	if len(n.kids) == 2 {
@@ -41,7 +41,7 @@ func (g *generator) deletion(n *node) script.Stmt {
 	return script.Block{held, script.If{Cond: script.Has{Array: e.Array, Keys: e.Keys}, Then: script.Delete{X: e}, Else: missing}}
 }
 
-// helperFailed prints what the tool says of a function of BPF's that fails.
+// helperFailed makes the statement that prints bpftrace's message about a BPF helper that fails.
 func (g *generator) helperFailed(at span, message, helper string, code int) script.Stmt {
 	text := g.helperText(at, message, helper, code)
 	if text == "" {
@@ -50,7 +50,7 @@ func (g *generator) helperFailed(at span, message, helper string, code int) scri
 	return script.Do{X: call(number("warn", nil, func(t *script.Thread, _ *script.Args) int64 { t.Print([]byte(text)); return 0 }))}
 }
 
-// updated notes the place of an element's update, and the tool's message there when the map is full.
+// updated notes the place of an element's update, and bpftrace's message for a full map there.
 func (g *generator) updated(e script.Elem, at span) script.Elem {
 	const e2big = -7
 	e.Near = g.near(at)
@@ -58,7 +58,7 @@ func (g *generator) updated(e script.Elem, at span) script.Elem {
 	return e
 }
 
-// helperText is the tool's message about a function of BPF's that fails, "" for none.
+// helperText returns bpftrace's message about a BPF helper that fails, "" with NoWarnings.
 func (g *generator) helperText(at span, message, helper string, code int) string {
 	if g.c.o.NoWarnings {
 		return ""

@@ -26,8 +26,8 @@ func (c *checker) perCPU(n *node) *Type {
 	return withSpace(uint64T, script.KernelSpace)
 }
 
-// perCPU is the address of a CPU's own of a variable: of the CPU that runs, or of one by its
-// number, 0 for one that is not there (bpf_this_cpu_ptr, bpf_per_cpu_ptr).
+// perCPU makes the address of a CPU's copy of a variable: the running CPU's, or that of a CPU by its
+// number, 0 if there is no such CPU (bpf_this_cpu_ptr, bpf_per_cpu_ptr).
 func (g *generator) perCPU(n *node) script.Expr {
 	symbol := func(name string) (addr uint64) {
 		if g.c.k != nil && g.c.k.Symbol != nil {

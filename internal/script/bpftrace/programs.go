@@ -11,8 +11,8 @@ import (
 // bpfProgram is one BPF program that bpftrace makes of a script.
 type bpfProgram struct {
 	pt *point
-	// name is the program's attach point, of its own where a pattern was expanded; block
-	// is the name of the whole block. Where the two differ, the program may fail.
+	// name is the attach point of the program; if a pattern was expanded, each program has its own.
+	// block is the name of the whole block. If the two differ, the program may fail.
 	name, block string
 	// function is the program's name in the object that is loaded.
 	function string
@@ -21,7 +21,7 @@ type bpfProgram struct {
 	matched   string
 	functions []string
 	probes    []*host.Probe
-	// left says that it is left out when the others are loaded.
+	// left: the program is left out when the others are loaded.
 	left bool
 }
 
@@ -105,7 +105,7 @@ func (pt *point) probesOf(i int, matched string) []*host.Probe {
 // the same: for the names of probes, and for the fields of events.
 func (p *probe) expanded(pt *point) bool { return p.named || p.fields && pt.provider == "tracepoint" }
 
-// functionName is the name of a program in the object that is loaded.
+// functionName returns the name of a program in the object that is loaded.
 func functionName(name string, index int) string {
 	clean := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {

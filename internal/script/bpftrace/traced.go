@@ -32,15 +32,15 @@ type Ways interface {
 	Trampoline(function string, ret bool) (verified bool, err error)
 }
 
-// traced are the functions that bpftrace attaches to by patterns, with the modules that
-// have them: it leaves out some that hang kernels, and those of kprobes' blacklist.
+// traced maps the functions that patterns can fit to the modules that have them. bpftrace
+// leaves out the functions of kprobes' blacklist, and some that hang kernels.
 type traced map[string][]string
 
 // vmlinux is the module of the kernel's own functions.
 const vmlinux = "vmlinux"
 
-// harmful are functions that bpftrace knows to hang kernels, by their names and by how
-// these begin.
+// harmful and harmfulPrefixes are the names, and the beginnings of names, of functions that
+// hang kernels, as bpftrace lists them.
 var (
 	harmful         = []string{"arch_cpu_idle", "default_idle", "bpf_dispatcher_xdp_func"}
 	harmfulPrefixes = []string{"__ftrace_invalid_address__", "rcu_"}
@@ -80,7 +80,7 @@ func (c *checker) traceable() traced {
 	return c.traced
 }
 
-// matching are the lines that a pattern fits, sorted: FUNCTION, or MODULE:FUNCTION.
+// matching returns the sorted lines that a pattern fits: FUNCTION, or MODULE:FUNCTION.
 func (t traced) matching(pattern string, modules bool, has func(function, module string) bool) (list []string) {
 	for name, in := range t {
 		if strings.Contains(name, ".part.") {

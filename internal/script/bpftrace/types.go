@@ -181,7 +181,7 @@ func (t *Type) enumerator(n int64) (name string, ok bool) {
 	return "", false
 }
 
-// sizeless is for bool, of which no value can be made.
+// sizeless reports the type bool, which has no values.
 func (t *Type) sizeless() bool { return t.Kind == Integer && t.Size == 0 }
 
 func (t *Type) enum() bool {

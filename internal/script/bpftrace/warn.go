@@ -62,7 +62,7 @@ func (c *checker) warnIntegers(n *node, l, r *Type) {
 	}
 }
 
-// warnStrings says that a literal is longer than what it is compared with.
+// warnStrings warns of a literal that is longer than the string with which it is compared.
 func (c *checker) warnStrings(n *node, l, r *Type) {
 	x, y, size := n.kids[0], n.kids[1], r.Size
 	if !x.literal() {
@@ -73,7 +73,7 @@ func (c *checker) warnStrings(n *node, l, r *Type) {
 	}
 }
 
-// warnUnreachable says that statements follow one that leaves their block.
+// warnUnreachable warns of statements after one that leaves their block.
 func (c *checker) warnUnreachable(n *node, more bool) {
 	if n.op == sJump && more {
 		c.warn(n.at, "All code after a '%s' is unreachable.", n.text)

@@ -13,7 +13,7 @@ func (v value) bits() int {
 	return v.width
 }
 
-// convert makes a number of another width: a wider one by the sign, a narrower one of its low bits.
+// convert changes the width of a number. A wider number is extended by the sign, a narrower one has the low bits.
 func convert(x script.Expr, from, to int, signed bool) script.Expr {
 	switch {
 	case to < from:
