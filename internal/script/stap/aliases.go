@@ -55,7 +55,7 @@ func aliasHead(line string) *aliasRow {
 	return &aliasRow{name: name, text: fmt.Sprintf("probe %s = %s {\n%s", name, strings.Join(points, between), set)}
 }
 
-// aliasPoint is a probe point by its short form.
+// aliasPoint returns the probe point for a short form of aliasTable.
 func aliasPoint(p string) string {
 	kind, name, short := strings.Cut(p, ":")
 	switch {
@@ -69,8 +69,8 @@ func aliasPoint(p string) string {
 	return fmt.Sprintf("kernel.function(%q)", name)
 }
 
-// aliasVariables are the statements that set the variables of a line; x is the argument of a
-// group.
+// aliasVariables returns the statements that set the variables of a line. x is the argument of a
+// group, "" outside of groups.
 func aliasVariables(line, x string) string {
 	var b strings.Builder
 	for _, one := range strings.Split(line, "; ") {

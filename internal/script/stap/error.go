@@ -7,20 +7,20 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// Problem is one thing that is wrong with a script, in stap's words.
+// Problem is an error in a script, in stap's words.
 type Problem struct {
 	// Kind is "parse error" or "semantic error", or emptyScript.
 	Kind    string
 	Message string
-	// at is the word that is wrong, saw the last one that was read; nil with end is the end of
-	// the file.
+	// at is the wrong token, saw the token that was read last. If saw is nil and end is not, the
+	// error is at the end of that file.
 	at, saw *token
 	end     *file
 	// translating: stap finds it in pass 3.
 	translating bool
-	// skip has the parser go on at the next keyword of the outermost level.
+	// skip: the parser goes on at the next keyword of the outermost level.
 	skip bool
-	// site tells messages of the same words apart, of which stap prints one of each.
+	// site distinguishes problems with the same message. stap prints one problem for each site.
 	site string
 	// always: the problem is an error even at an optional probe point.
 	always bool
@@ -57,10 +57,10 @@ func (p *Problem) Text() string {
 	return b.String() + line(t, "     source: ")
 }
 
-// line is the line of a word with a mark under it.
+// line returns the line of a token, and a mark under the token.
 func line(t *token, label string) string { return lineWithin(t, label, 0) }
 
-// lineWithin is line for a word that is in so many macros. Of many macros some are named.
+// lineWithin does as line, for a token inside of depth macros. If there are many macros, it names some of them.
 func lineWithin(t *token, label string, depth int) string {
 	if t == nil || t.pos.file == nil || t.pos.Line < 1 || t.pos.Line > len(t.pos.file.lines) {
 		return ""

@@ -190,8 +190,8 @@ func (a *analysis) handler(b *body, d *derived) {
 	}
 }
 
-// listed is a statement of a handler. Where probes are only listed, what an alias of the library
-// reads need not be there.
+// listed makes a statement of a handler. If probes are only listed, the variables that an alias of
+// the library reads may be missing.
 func (g *generator) listed(s stmt) (out script.Stmt) {
 	bl, ok := s.(*block)
 	if !ok || !g.a.o.List || !bl.tok.pos.file.library {

@@ -7,7 +7,8 @@ import (
 	"kprobelab/internal/script/host"
 )
 
-// processPoint is process("FILE").function("NAME"), its calls and returns: places of a program, by its symbols.
+// processPoint resolves process("FILE").function("NAME"), its calls and returns. The places come from the program's
+// symbols.
 func (a *analysis) processPoint(p *probe, pt *point, c chain) int {
 	first := pt.parts[0]
 	if a.k == nil || a.k.Program == nil {
@@ -58,7 +59,7 @@ func returns(p *Probe) bool {
 	return p != nil && (p.Kind == Return || p.InProgram != nil && p.InProgram.Return)
 }
 
-// userSymbolText is an address of the program that runs in words.
+// userSymbolText prints an address of the running program as its symbol, or as a number if it has none.
 func userSymbolText(s System, dst []byte, addr uint64) []byte {
 	name, _, _, ok := s.UserSymbol(s.Task(PID), true, addr)
 	if !ok {

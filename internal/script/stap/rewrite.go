@@ -1,9 +1,10 @@
 package stap
 
-// rewriting makes another statement of one: of the parts first, then of the whole. Nothing that others have is changed.
+// rewriting replaces statements and expressions, first the parts and then the whole. It makes new statements and changes no
+// old ones.
 type rewriting struct {
-	// stmt gives what takes the place of a statement, nil for nothing; expr what takes the place of an expression. Either may be
-	// nil.
+	// stmt returns the replacement of a statement, nil to leave it out. expr returns the replacement of an expression. Either
+	// function may be nil.
 	stmt func(stmt) stmt
 	expr func(expr) expr
 }

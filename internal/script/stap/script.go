@@ -13,7 +13,7 @@ var shared = func() map[string]*macro {
 	return p.macros
 }()
 
-// Parse reads a script and returns it as -p1 prints it. The error are Problems.
+// Parse reads a script and returns it as -p1 prints it. The error is of type Problems.
 func Parse(name, text string, o *Options) (string, error) {
 	s, p := parse(newFile(name, text), o, shared)
 	if p.problems != nil {
@@ -22,15 +22,15 @@ func Parse(name, text string, o *Options) (string, error) {
 	return s.dump(name), nil
 }
 
-// Script is a script that has been understood.
+// Script is a script after its analysis, ready to run.
 type Script struct {
 	Program *script.Program
 	Probes  []*Probe
 	a       *analysis
 }
 
-// Analyze reads a script and resolves its probes on a kernel, which may be nil. The error are
-// Problems.
+// Analyze reads a script and resolves its probes on a kernel, which may be nil. The error is of
+// type Problems.
 func Analyze(name, text string, o *Options, k *Kernel) (*Script, error) {
 	user, p := parse(newFile(name, text), o, shared)
 	if p.problems != nil {
@@ -63,7 +63,7 @@ func (a *analysis) noProbes() {
 	a.note(&Problem{Kind: semanticError, Message: "no probes found"})
 }
 
-// keepers adds the probes of the library that keep a global of its own which functions use.
+// keepers adds the probes of the library whose code names a global that is read.
 func (a *analysis) keepers() {
 	for _, p := range a.lib.probes {
 		needed := false

@@ -112,7 +112,7 @@ func (a *analysis) syscallAlias(kind, name string, ret bool) *probe {
 	return a.made[key]
 }
 
-// SyscallText is the text of the alias of a system call, "" where the library has none.
+// SyscallText returns the text of the alias of a system call, "" if the library has none.
 func SyscallText(name string) string {
 	if _, ok := syscallArgs[name]; !ok {
 		return ""
@@ -120,7 +120,7 @@ func SyscallText(name string) string {
 	return syscallText("syscall", name, systemcall.Wrapped+name, false)
 }
 
-// Syscalls are the names of the kernel's functions that have aliases, in order.
+// Syscalls returns the sorted names of the kernel's functions that have aliases.
 func Syscalls() []string { return slices.Sorted(maps.Keys(syscallArgs)) }
 
 // syscallText writes the alias of a system call whose function is fn.

@@ -238,7 +238,8 @@ func (p *parameter) number() (value, format string, ok bool) {
 	return "", "", false
 }
 
-// named is for a parameter whose text a function makes, with what sets its number.
+// named returns the statement that sets a parameter's number, and the call of the function that prints the parameter.
+// set is the statement for a parameter of 64 bits.
 func (p *parameter) named(set string) (_, text string) {
 	call, width, _ := strings.Cut(p.how, "/")
 	fn, with, _ := strings.Cut(strings.TrimSuffix(call, ")"), "(")

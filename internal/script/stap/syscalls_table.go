@@ -2,15 +2,16 @@ package stap
 
 import "strings"
 
-// syscallArgs are the parameters of system calls: the variable, and how it is printed. d is 32 bits
-// with a sign, i the same printed without, w 32 bits without a sign, l and u all 64, x and p hexadecimal, U 32 bits of
-// that, o octal, s a string of the program, b its bytes (the next parameter says how many), O the flags of open
-// and what follows them, a what access asks, t a pointer to a time, L to a list of strings, N a pointer of which NULL is
-// said so; any other is the function that makes a text of it, with its parameters: a dot is this one, $3 the
-// third of the call; /w and /l say the width of the number, which is that of d without.
+// syscallArgs has the parameters of each system call: the variable, and a word for its notation. d is a signed integer of
+// 32 bits, i the same printed without its sign, w an unsigned one of 32 bits; l and u have all 64 bits. x and p are
+// hexadecimal, U is 32 bits in hexadecimal, o is octal. s is a string of the program, b are its bytes (the next parameter
+// is their number), O the flags of open and the parameters after them, a the mode of access, t a pointer to a time, L a
+// pointer to a list of strings, N a pointer that is printed as NULL if it is 0. Any other word is the function that prints
+// the parameter, with the function's parameters: a dot is this parameter, $3 the third one of the call. /w and /l give the
+// width of the number; without them it is the width of d.
 //
-// Between = and the colon stand the names of the variables of the text and of the text without quotes, - for none, where they
-// are others than the usual. A word with + is a statement.
+// Between = and the colon stand the names of the variables for the text and for the text without quotes, if these are not
+// the usual ones; - means none. A word with + is a statement.
 var syscallArgs = map[string]string{}
 
 func init() {
