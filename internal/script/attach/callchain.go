@@ -45,8 +45,8 @@ func (r *Runner) jumps() map[x86.Addr]bool {
 	return list
 }
 
-// kernels notes the kernel's part (perf_callchain_kernel). BPF's own code, which is above a
-// function's entry and a tracepoint without records, does not run here.
+// kernels adds the kernel's part of the stack to frames (perf_callchain_kernel). On a real kernel
+// BPF's own code stands above a function's entry and a tracepoint without records; here it does not run.
 func (h *hit) kernels() {
 	from := orc.At(h.regs)
 	if h.probe != nil && h.probe.Chain == host.BySite && h.ret != 0 {
@@ -85,8 +85,8 @@ func (h *hit) kernels() {
 	h.unwind(from, false)
 }
 
-// programRegs are the registers of the program that entered the kernel (task_pt_regs): at the top
-// of the task's stack, below what kernels with FRED leave free there.
+// programRegs returns the registers of the program that entered the kernel (task_pt_regs). They are at
+// the top of the task's stack, below the space that kernels with FRED leave free.
 func (h *hit) programRegs() (regs x86.PtRegs, ok bool) {
 	if h.User() {
 		return *h.regs, true
@@ -112,7 +112,7 @@ func (h *hit) programRegs() (regs x86.PtRegs, ok bool) {
 // cs32 is the selector of 32-bit programs' code (__USER32_CS).
 const cs32 = 0x23
 
-// programs notes the program's part: its frames by the frame pointers (perf_callchain_user).
+// programs adds the program's part of the stack to frames, by the frame pointers (perf_callchain_user).
 func (h *hit) programs(most int) {
 	regs, ok := h.programRegs()
 	if !ok {
@@ -142,8 +142,8 @@ func (h *hit) programs(most int) {
 	}
 }
 
-// assembler finds the code of a kernel's in assembler that calls functions in C: its entries, and where a
-// new task begins.
+// assembler returns a function that reports addresses in the kernel's assembler code that calls functions in C: the
+// code of its entries, and the code at which a new task begins.
 func assembler(img *kimage.Image) func(addr uint64) bool {
 	var ranges [][2]uint64
 	if img != nil {

@@ -32,16 +32,16 @@ type Options struct {
 	Machine Machine
 	Kprobes *kprobes.Kprobes
 	Image   *kimage.Image
-	// Tracepoint enables a tracepoint: its parameters are in the registers that a function
-	// gets them in. The function that is returned takes the callback away.
+	// Tracepoint enables a tracepoint. hit gets its parameters in the registers of a function's
+	// parameters. remove takes the callback away.
 	Tracepoint func(name string, hit func(regs *x86.PtRegs)) (remove func(), err error)
-	// Record is the same for an event, "SYSTEM:NAME", with the address of its record in place of
-	// the first parameter.
+	// Record does the same for an event, "SYSTEM:NAME". The first parameter is the address of its
+	// record.
 	Record func(event string, hit func(regs *x86.PtRegs)) (remove func(), err error)
 	// Uprobe plants a probe in a program: hit gets the address of the probed instruction, or of the
 	// function that returns, and the program's registers.
 	Uprobe func(p *host.InProgram, hit func(at uint64, regs *x86.PtRegs)) (remove func(), err error)
-	// Watch sets a watchpoint, or refuses what no debug register can have.
+	// Watch sets a watchpoint, and refuses one that is impossible for a debug register.
 	Watch func(w *host.Watched, hit func(regs *x86.PtRegs)) (remove func(), err error)
 	// Out gets the script's output, Log the lines for the user.
 	Out io.Writer
