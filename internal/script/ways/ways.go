@@ -16,7 +16,7 @@ import (
 	"kprobelab/kprobes/rule"
 )
 
-// Bpftrace answers for bpftrace. It is for one goroutine.
+// Bpftrace answers bpftrace's questions about an image (bpftrace.Ways). One goroutine may use it.
 type Bpftrace struct {
 	img  *kimage.Image
 	ways *report.Ways
@@ -86,7 +86,7 @@ func (b *Bpftrace) Kprobe(place string, ret bool) error {
 	return b.ways.Events(place, ret)
 }
 
-// probed is a function that the tool links a program to, to find out whether it can.
+// probed is the function to which bpftrace links a program to find out whether links work.
 const probed = "ksys_read"
 
 // Links implements bpftrace.Ways.
@@ -105,6 +105,6 @@ func (b *Bpftrace) Trampoline(function string, ret bool) (verified bool, err err
 	return errors.As(err, &r) && !slices.Contains(atAttach, r.Rule), err
 }
 
-// atAttach are the refusals of a trampoline that come when the program is attached: the verifier
-// asks neither what the site can call nor how many words the trampoline passes on.
+// atAttach are the refusals of a trampoline that come when the program is attached. The verifier
+// does not check whether the site can call, or how many words the trampoline passes on.
 var atAttach = []rule.ID{rule.NoSite, rule.ManyWords, rule.NoPrograms}
