@@ -15,7 +15,7 @@ import (
 // Numbers of the protocol (supervise.h, SUPERVISE_*).
 const (
 	Version = 1
-	// Programs bounds the programs that run at once. Program 0 gets the input.
+	// Programs is the number of programs that can run at once. Program 0 gets the input.
 	Programs = 8
 	// JobSize and InputSize are the sizes of the supervisor's buffers, PieceSize is the most of one piece of output.
 	JobSize   = 0x40000
