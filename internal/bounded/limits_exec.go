@@ -17,7 +17,7 @@ const (
 	// GuestDepth bounds how deep folders that are taken out of a booted guest lie in each other.
 	// Test: TestFilesThatAreNotTakenOut
 	GuestDepth = 64
-	// AskedNames bounds the paths that are remembered of those that the programs of a session named.
+	// AskedNames bounds the remembered paths that the programs of a session named.
 	// Test: TestPathsThatProgramsName
 	AskedNames = 1 << 14
 	// WantedFiles bounds the files that a program looked for in vain and that are named.

@@ -12,7 +12,7 @@ type LaneStep struct {
 	Args       []Arg
 }
 
-// stepTime is how long a step is drawn, in nanoseconds.
+// stepTime is the drawn length of a step, in nanoseconds.
 const stepTime = 1000
 
 // WriteLanes writes steps with a track for each lane, name being what runs; with json as JSON lines.

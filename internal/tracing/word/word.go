@@ -25,7 +25,7 @@ func SplitAt(line string, between func(c byte) bool) (words []string) {
 	}
 }
 
-// Index is where the first white space is, len(s) where there is none.
+// Index returns the offset of the first white space, len(s) if there is none.
 func Index(s string) int {
 	n := 0
 	for n < len(s) && !IsSpace(s[n]) {
