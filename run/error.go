@@ -1,8 +1,12 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+
+	"kprobelab/booted"
+	"kprobelab/errno"
 )
 
 // Kind says what an Error is about.
@@ -35,6 +39,20 @@ func refused(err error) error { return &Error{Refused, err} }
 func unusable(err error) error { return &Error{Unusable, err} }
 
 func misused(format string, args ...any) error { return &Error{Misused, fmt.Errorf(format, args...)} }
+
+// programError is the error of a program that could not be run on a booted kernel, or not to its end. A dump that no
+// program can run on is the dump's fault; an errno already says the program's name.
+func programError(dump, program string, err error) error {
+	n := errno.Errno(0)
+	switch {
+	case errors.Is(err, booted.ErrNoInit):
+		return unusable(fmt.Errorf("%s: %w", dump, err))
+	case program == "", errors.As(err, &n), errors.Is(err, booted.ErrSupervisor):
+		return refused(OneLine(err))
+	default:
+		return refused(fmt.Errorf("%s: %w", program, OneLine(err)))
+	}
+}
 
 // ExitError is the end of a program with another exit code than 0. All else went well.
 type ExitError struct {

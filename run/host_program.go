@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"kprobelab/booted"
-	"kprobelab/errno"
 	"kprobelab/hostfiles"
 	"kprobelab/internal/printable"
 )
@@ -64,14 +63,11 @@ func (r *runner) give(jobs []bound) error {
 		if err == nil {
 			err = k.Prepare()
 		}
-		if errors.Is(err, booted.ErrNoInit) {
-			return unusable(fmt.Errorf("%s: %w", r.lab.Image.Name(), err))
-		}
 		if err == nil {
 			err = k.Put(j.Host.Files)
 		}
 		if err != nil {
-			return refused(OneLine(err))
+			return programError(r.lab.Image.Name(), "", err)
 		}
 	}
 	return nil
@@ -115,7 +111,6 @@ func (r *runner) host(j bound) error {
 // hostEnded says how the program has ended, and what the kernel logged of its own faults.
 func (r *runner) hostEnded(j bound, h *HostProgram, k *booted.Kernel, res *booted.Result, err error) error {
 	name := h.Args[0]
-	var no errno.Errno
 	switch {
 	case res == nil:
 		return misused("%s: %w", j.Text, err)
@@ -124,10 +119,7 @@ func (r *runner) hostEnded(j bound, h *HostProgram, k *booted.Kernel, res *boote
 		if failed := r.failed(h, k, res, err); failed != nil {
 			return failed
 		}
-		if !errors.As(err, &no) && !errors.Is(err, booted.ErrSupervisor) {
-			err = fmt.Errorf("%s: %w", name, err)
-		}
-		return refused(OneLine(err))
+		return programError(r.lab.Image.Name(), name, err)
 	}
 	r.put(Exited{j.Text, res.Code})
 	if h.Wanted != nil {
@@ -217,7 +209,7 @@ func (r *runner) load(k *booted.Kernel, h *HostProgram) (*booted.Module, error) 
 		r.trouble(p.Log)
 		return nil, refused(fmt.Errorf("%w: %w", ErrFailed, err))
 	case err != nil:
-		return nil, refused(OneLine(err))
+		return nil, programError(r.lab.Image.Name(), "", err)
 	}
 	for _, p := range m.Probes {
 		r.log("module", fmt.Sprintf("%s has a probe at %s", m.Name, p.Place))

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"kprobelab/booted"
-	"kprobelab/errno"
 	"kprobelab/internal/printk"
 	"kprobelab/internal/session"
 	"kprobelab/internal/show"
@@ -108,15 +106,9 @@ func (r *runner) exec(j bound) error {
 		code, err = k.Exec(&p)
 	}
 	name := p.Args[0]
-	switch {
-	case errors.Is(err, booted.ErrNoInit):
-		return unusable(fmt.Errorf("%s: %w", r.lab.Image.Name(), err))
-	case err != nil:
+	if err != nil {
 		r.put(Failed{Task: -1, Call: j.Text})
-		if n := errno.Errno(0); !errors.As(err, &n) {
-			err = fmt.Errorf("%s: %w", name, err)
-		}
-		return refused(OneLine(err))
+		return programError(r.lab.Image.Name(), name, err)
 	}
 	r.put(Exited{j.Text, code})
 	if code != 0 && r.ended == nil {

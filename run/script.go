@@ -9,7 +9,6 @@ import (
 
 	"kprobelab"
 	"kprobelab/booted"
-	"kprobelab/errno"
 	"kprobelab/internal/callsyntax"
 	"kprobelab/internal/mailbox"
 	"kprobelab/internal/session"
@@ -120,13 +119,9 @@ func (p *Script) happen(l *session.Session, r *script.Run, calls []*session.Call
 	if err == nil {
 		done.ProgramCode, err = k.Exec(&booted.Program{Args: command.Args, Env: command.Env, Stdin: command.Input, Stdout: p.Stdout, Stderr: p.Stderr})
 	}
-	switch n := errno.Errno(0); {
-	case errors.Is(err, booted.ErrNoInit):
-		return unusable(fmt.Errorf("%s: %w", l.Image.Name(), err))
-	case err != nil && !errors.As(err, &n):
-		return refused(fmt.Errorf("%s: %w", command.Args[0], OneLine(err)))
+	switch {
 	case err != nil:
-		return refused(OneLine(err))
+		return programError(l.Image.Name(), command.Args[0], err)
 	case done.ProgramCode != 0 && !p.AnyCode:
 		p.Output.Log(fmt.Sprintf("WARNING: Child process exited with status %d", done.ProgramCode))
 		return refused(fmt.Errorf("%s ended with exit code %d", strings.TrimSpace(command.Args[0]), done.ProgramCode))
