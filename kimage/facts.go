@@ -274,6 +274,9 @@ func (b *banner) preempt() string {
 // Banner is the kernel's own description of itself, "" if there is none.
 func (img *Image) Banner() string { return img.findBanner().text }
 
+// Release is the release in the banner, as uname -r prints it; "" if there is no banner.
+func (img *Image) Release() string { return img.findBanner().release }
+
 // symbol decides by the symbols: on is true if one of the names exists.
 func (e *evidence) symbol(names ...string) (on bool, why string, ok bool) {
 	for _, n := range names {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"kprobelab/booted"
@@ -89,6 +90,7 @@ func (r *runner) host(j bound) error {
 	}
 	h.Stdout, h.Stderr = stream{r.to, 1}, stream{r.to, 2}
 	lines := make([]*logLines, len(h.Workloads))
+	h.Workloads = slices.Clone(h.Workloads) // the plan may be done on several kernels at once
 	for i, w := range h.Workloads {
 		lines[i] = &logLines{r: r, kind: "workload"}
 		p := *w

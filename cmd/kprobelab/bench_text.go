@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"kprobelab/internal/bench"
+	"kprobelab/internal/outfile"
 )
 
 // show writes a report in the form that was asked for.
@@ -41,5 +42,5 @@ func writePlot(path string, rep *bench.Report) error {
 	if err := plotForms[filepath.Ext(path)](rep, &b); err != nil {
 		return err
 	}
-	return writeOutput(path, b.Bytes())
+	return outfile.Write(path, b.Bytes())
 }

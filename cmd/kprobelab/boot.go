@@ -17,6 +17,7 @@ import (
 	"kprobelab/booted"
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/mailbox"
+	"kprobelab/internal/outfile"
 	"kprobelab/internal/printable"
 	"kprobelab/internal/qemu"
 	"kprobelab/internal/report"
@@ -372,7 +373,7 @@ func (k *kept) Write(p []byte) (int, error) {
 func (b *booting) finish(d *boot.Done, qemu string) error {
 	r := b.o.Report(d, qemu)
 	if file := b.c.String("trace-output"); file != "" {
-		if err := writeOutput(file, []byte(r.Trace)); err != nil {
+		if err := outfile.Write(file, []byte(r.Trace)); err != nil {
 			return err
 		}
 		r.Trace = ""

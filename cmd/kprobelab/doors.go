@@ -13,6 +13,7 @@ import (
 	"kprobelab/boot"
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/mailbox"
+	"kprobelab/internal/outfile"
 	"kprobelab/run"
 	"kprobelab/watch"
 )
@@ -204,7 +205,7 @@ func (s *shown) trace() func(string) error {
 		return nil
 	}
 	return func(text string) error {
-		if err := writeOutput(s.traceOutput, []byte(text)); err != nil {
+		if err := outfile.Write(s.traceOutput, []byte(text)); err != nil {
 			return &failure{exitImage, err}
 		}
 		return nil
@@ -227,13 +228,13 @@ func (s *shown) printed(t *term, o *run.TextOptions, do func(run.Sink) error) (e
 	}
 	to := run.Capped(out, s.maxOutput, func() uint64 { return uint64(out.Buffered()) + t.written.n + t.writtenErr.n })
 	if s.perfetto != "" {
-		f, err := createOutput(s.perfetto)
+		f, err := outfile.Create(s.perfetto)
 		if err != nil {
 			return &failure{exitImage, err}
 		}
 		rec := run.NewPerfetto(f, strings.HasSuffix(s.perfetto, ".jsonl"))
 		defer func() {
-			if failed := f.done(rec.Close()); failed != nil {
+			if failed := f.Done(rec.Close()); failed != nil {
 				err = errors.Join(err, &failure{exitImage, failed})
 			}
 		}()

@@ -26,6 +26,8 @@ type execDoor struct {
 	host  hostDoor
 	// exits is whether the exit codes of programs are printed, as run --exec has it.
 	exits bool
+	// junit is the file for JUnit XML, "" for none.
+	junit string
 }
 
 func execCommand(t *term) *cli.Command {
@@ -36,7 +38,8 @@ func execCommand(t *term) *cli.Command {
 		ArgsUsage:   "[--] PROGRAM [ARGS]",
 		Description: described("exec"),
 		Flags: joined([]cli.Flag{
-			&cli.StringSliceFlag{Name: "kernel", Usage: "the `KERNEL`: a dump, an image, or a release in words as kprobelab kernels has them"},
+			&cli.StringSliceFlag{Name: "kernel", Usage: "the `KERNEL`: a dump, an image, or a release in words as kprobelab kernels has them (several: side by side, compared)"},
+			&cli.StringFlag{Name: "junit", Destination: &p.junit, Usage: "write the exit codes of all kernels to `FILE` as JUnit XML, for CI"},
 			&cli.StringSliceFlag{Name: "env", Destination: &p.env, Usage: "more environment, `NAME=VALUE` (repeatable)"},
 			&cli.StringFlag{Name: "cwd", Destination: &p.dir, DefaultText: "/", Usage: "the `FOLDER` that the program begins in"},
 			&cli.StringFlag{Name: "stdin", Destination: &p.stdin, Usage: "what it reads, from `FILE`, - for standard input"},
@@ -61,8 +64,15 @@ func (p *execDoor) do(ctx context.Context, t *term, c *cli.Command) error {
 	if err := p.check(c); err != nil {
 		return err
 	}
+	if list := c.StringSlice("kernel"); len(list) > 1 || p.junit != "" {
+		return p.matrix(ctx, t, c, list)
+	}
+	word, err := kernelOf(c, "")
+	if err != nil {
+		return err
+	}
 	fetching, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	kernel, err := t.bootedKernel(fetching, c)
+	kernel, err := t.bootedKernel(fetching, c, word)
 	stop()
 	if err != nil {
 		return err
@@ -119,13 +129,10 @@ func (p *execDoor) log(t *term) io.Writer {
 	return t.err
 }
 
-// bootedKernel is the dump of the kernel that --kernel names: it is fetched and booted once if need be. Without a name it is
+// bootedKernel is the dump of a kernel of --kernel: it is fetched and booted once if need be. Without a name it is
 // the newest that is kept, or the newest there is.
-func (t *term) bootedKernel(ctx context.Context, c *cli.Command) (string, error) {
-	word, err := kernelOf(c, "")
+func (t *term) bootedKernel(ctx context.Context, c *cli.Command, word string) (string, error) {
 	switch {
-	case err != nil:
-		return "", err
 	case word == "-":
 		return "", usagef("the guest kernel inside the program runs no programs: name a booted kernel, or one to boot")
 	case word != "" && !exists(word) && !kernels.IsName(word):

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/explore"
+	"kprobelab/internal/outfile"
 	"kprobelab/internal/perfetto"
 )
 
@@ -18,7 +19,7 @@ func pictured(c *cli.Command, s *explore.Schedule) error {
 	}
 	for flag, text := range map[string]func() string{"out": s.String, "svg": s.SVG} {
 		if file := c.String(flag); file != "" {
-			if err := writeOutput(file, []byte(text())); err != nil {
+			if err := outfile.Write(file, []byte(text())); err != nil {
 				return &failure{exitImage, err}
 			}
 		}
@@ -34,7 +35,7 @@ func pictured(c *cli.Command, s *explore.Schedule) error {
 // drawnLanes writes the schedule as a trace for Perfetto, with a track for each lane; as
 // JSON lines to a file of that kind.
 func drawnLanes(name string, s *explore.Schedule) error {
-	f, err := createOutput(name)
+	f, err := outfile.Create(name)
 	if err != nil {
 		return err
 	}
@@ -45,5 +46,5 @@ func drawnLanes(name string, s *explore.Schedule) error {
 		}}
 	}
 	to := bufio.NewWriter(f)
-	return f.done(errors.Join(perfetto.WriteLanes(to, s.Scenario, "explore", strings.HasSuffix(name, ".jsonl"), steps), to.Flush()))
+	return f.Done(errors.Join(perfetto.WriteLanes(to, s.Scenario, "explore", strings.HasSuffix(name, ".jsonl"), steps), to.Flush()))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/boot"
+	"kprobelab/internal/outfile"
 	"kprobelab/internal/printable"
 	"kprobelab/kernels"
 	"kprobelab/kimage"
@@ -256,11 +257,11 @@ func kernelsExport(ctx context.Context, t *term, c *cli.Command, s *kernels.Stor
 	if err != nil {
 		return err
 	}
-	f, err := createOutput(to)
+	f, err := outfile.Create(to)
 	if err != nil {
 		return err
 	}
-	return f.done(s.Export(ctx, k, f))
+	return f.Done(s.Export(ctx, k, f))
 }
 
 func kernelsImport(ctx context.Context, t *term, c *cli.Command, s *kernels.Store) error {

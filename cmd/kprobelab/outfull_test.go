@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"kprobelab/internal/outfile"
 )
 
 // A disk that is full is one sentence and exit code 3, whatever is written: here a device that is always full.
@@ -18,7 +20,7 @@ func TestOutputsOnAFullDevice(t *testing.T) {
 		t.Skip("there is no /dev/full here")
 	}
 	for name, write := range map[string]func(string) error{
-		"trace_output": func(name string) error { return writeOutput(name, []byte("a trace")) },
+		"trace_output": func(name string) error { return outfile.Write(name, []byte("a trace")) },
 		"append":       func(name string) error { return appendWhole(name, "a row\n") },
 	} {
 		err := write("/dev/full")

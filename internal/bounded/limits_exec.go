@@ -47,4 +47,10 @@ const (
 	// ReadyLine bounds the line of a program's output that is looked through for what says that it is ready, in bytes.
 	// Test: TestReadyLinesWithoutEnd
 	ReadyLine = 64 << 10
+	// MatrixKernels bounds the kernels of one matrix.
+	// Test: TestKernelsThatMakeNoMatrix
+	MatrixKernels = 64
+	// MatrixDiff bounds the differences that are shown between two kernels' outputs, in bytes, for standard output and standard error each.
+	// Test: TestDifferencesWithoutEnd
+	MatrixDiff = 1 << 20
 )

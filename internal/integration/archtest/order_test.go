@@ -36,7 +36,7 @@ var order = [][]string{
 	{"internal/session", "internal/perfetto"},
 	{"script", "boot"},
 	{"run"},
-	{"internal/mount"},
+	{"internal/mount", "run/matrix"},
 	{"kprobestest", "internal/bench", "internal/page"},
 	{"cmd/kprobelab"},
 }

@@ -1,4 +1,7 @@
-package main
+// Package outfile writes files that get their name once all of their content is there.
+//
+// It must not know what is written.
+package outfile
 
 import (
 	"crypto/rand"
@@ -8,21 +11,21 @@ import (
 	"path/filepath"
 )
 
-// outputFile is a file that a command writes. It gets its name once all of it is there: a full disk leaves no half of it, and
+// File is a file that is being written. It gets its name once all of it is there: a full disk leaves no half of it, and
 // what had the name before stays. A device or a pipe is written as it is.
-type outputFile struct {
+type File struct {
 	*os.File
 	// name is the name that the file gets at the end, "" where it is written in its place.
 	name string
 }
 
-// createOutput makes a file to write to. The caller ends with done.
-func createOutput(name string) (*outputFile, error) {
+// Create makes a file to write to. The caller ends with Done.
+func Create(name string) (*File, error) {
 	mode, exists := os.FileMode(0o666), false
 	switch st, err := os.Stat(name); {
 	case err == nil && !st.Mode().IsRegular():
 		f, err := os.Create(name)
-		return &outputFile{File: f}, err
+		return &File{File: f}, err
 	case err == nil:
 		if name, err = filepath.EvalSymlinks(name); err != nil {
 			return nil, err
@@ -37,15 +40,15 @@ func createOutput(name string) (*outputFile, error) {
 	if _, err := os.Lstat(name); err != nil || exists {
 		f, err := os.OpenFile(filepath.Join(filepath.Dir(name), ".kprobelab-"+rand.Text()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 		if err == nil {
-			return &outputFile{f, name}, nil
+			return &File{f, name}, nil
 		}
 	}
 	f, err := os.Create(name) // a link that leads nowhere yet, or a folder that takes no other file
-	return &outputFile{File: f}, err
+	return &File{File: f}, err
 }
 
-// done closes the file and gives it its name, unless err says that it is not complete. It returns err, or what went wrong.
-func (o *outputFile) done(err error) error {
+// Done closes the file and gives it its name, unless err says that it is not complete. It returns err, or what went wrong.
+func (o *File) Done(err error) error {
 	if err = errors.Join(err, o.Close()); o.name == "" {
 		return err
 	}
@@ -62,12 +65,12 @@ func (o *outputFile) done(err error) error {
 	return err
 }
 
-// writeOutput writes a whole file.
-func writeOutput(name string, b []byte) error {
-	o, err := createOutput(name)
+// Write writes a whole file.
+func Write(name string, b []byte) error {
+	o, err := Create(name)
 	if err != nil {
 		return err
 	}
 	_, err = o.Write(b)
-	return o.done(err)
+	return o.Done(err)
 }

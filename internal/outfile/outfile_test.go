@@ -1,4 +1,4 @@
-package main
+package outfile
 
 import (
 	"errors"
@@ -35,11 +35,11 @@ func TestOutputsThatAreNotComplete(t *testing.T) {
 			if c.make != nil {
 				c.make(t, dir, file)
 			}
-			o, err := createOutput(file)
+			o, err := Create(file)
 			require.NoError(t, err)
 			_, err = o.WriteString("half")
 			require.NoError(t, err)
-			require.ErrorIs(t, o.done(full), full)
+			require.ErrorIs(t, o.Done(full), full)
 			list, err := os.ReadDir(dir)
 			require.NoError(t, err)
 			require.Len(t, list, c.left)
@@ -50,7 +50,7 @@ func TestOutputsThatAreNotComplete(t *testing.T) {
 			}
 
 			before, _ := os.Stat(file)
-			require.NoError(t, writeOutput(file, []byte("whole")))
+			require.NoError(t, Write(file, []byte("whole")))
 			b, err := os.ReadFile(file)
 			require.NoError(t, err)
 			require.Equal(t, "whole", string(b))
@@ -60,9 +60,9 @@ func TestOutputsThatAreNotComplete(t *testing.T) {
 			}
 		})
 	}
-	require.NoError(t, writeOutput(os.DevNull, []byte("x")))
+	require.NoError(t, Write(os.DevNull, []byte("x")))
 	if _, err := os.Stat("/dev/full"); err == nil {
-		require.ErrorContains(t, writeOutput("/dev/full", []byte("x")), "no space left")
+		require.ErrorContains(t, Write("/dev/full", []byte("x")), "no space left")
 	}
-	require.Error(t, writeOutput(filepath.Join(t.TempDir(), "no", "folder"), nil))
+	require.Error(t, Write(filepath.Join(t.TempDir(), "no", "folder"), nil))
 }

@@ -1,4 +1,4 @@
-package main
+package outfile
 
 import (
 	"io/fs"
@@ -21,7 +21,7 @@ func TestLinksInTheWayOfOutputs(t *testing.T) {
 	out := filepath.Join(dir, "out")
 	names := map[string]bool{}
 	for range 20 {
-		o, err := createOutput(out)
+		o, err := Create(out)
 		require.NoError(t, err)
 		require.False(t, names[o.Name()], "the same name a second time")
 		names[o.Name()] = true
@@ -31,7 +31,7 @@ func TestLinksInTheWayOfOutputs(t *testing.T) {
 		}
 		_, err = o.WriteString("theirs")
 		require.NoError(t, err)
-		_ = o.done(nil)
+		_ = o.Done(nil)
 		_ = os.Remove(out)
 		b, err := os.ReadFile(victim)
 		require.NoError(t, err)
@@ -42,7 +42,7 @@ func TestLinksInTheWayOfOutputs(t *testing.T) {
 	for name := range names {
 		_ = os.Symlink(victim, name)
 	}
-	require.NoError(t, writeOutput(out, []byte("whole")))
+	require.NoError(t, Write(out, []byte("whole")))
 	b, err := os.ReadFile(victim)
 	require.NoError(t, err)
 	require.Equal(t, "mine", string(b))

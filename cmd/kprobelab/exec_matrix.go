@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/urfave/cli/v3"
+
+	"kprobelab/internal/bounded"
+	"kprobelab/internal/mailbox"
+	"kprobelab/internal/outfile"
+	"kprobelab/run"
+	"kprobelab/run/matrix"
+)
+
+// matrix has the plan done on each kernel, and prints what the kernels have in common and what not. The first signal ends the
+// programs on all kernels, the second one kprobelab.
+func (p *execDoor) matrix(ctx context.Context, t *term, c *cli.Command, list []string) error {
+	if len(list) == 0 {
+		list = []string{"newest"}
+	}
+	m, err := matrix.New(list)
+	if err != nil {
+		return usagef("--kernel: %w", err)
+	}
+	for _, j := range p.Jobs {
+		if j.Host != nil {
+			if j.Host.Stdin, err = matrixInput(p.stdin); err != nil {
+				return &failure{exitImage, err}
+			}
+		}
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	var finding sync.Mutex
+	plan := matrix.Plans(&p.Kernel)
+	m.Run(ctx, func(ctx context.Context, cell *matrix.Cell) {
+		finding.Lock()
+		dump, err := t.bootedKernel(ctx, c, cell.Kernel)
+		finding.Unlock()
+		to := newTerm(&cell.Stdout, &cell.Stderr)
+		if err == nil {
+			err = p.inMatrix(to, c, cell, dump, plan(ctx, cell), uint64(len(list)))
+		}
+		if exit := (*run.ExitError)(nil); errors.As(err, &exit) && !p.exits {
+			cell.Code = exit.Code
+			return
+		}
+		cell.Code, cell.Err = to.report(err), err
+	})
+	if p.junit != "" {
+		b, err := m.JUnit(mailbox.Line(c.Args().Slice()))
+		if err == nil {
+			err = outfile.Write(p.junit, b)
+		}
+		if err != nil {
+			return &failure{exitImage, err}
+		}
+	}
+	return p.compared(t, c, m, ctx.Err() != nil)
+}
+
+// inMatrix is the run on one kernel of a matrix.
+func (p *execDoor) inMatrix(t *term, c *cli.Command, cell *matrix.Cell, dump string, plan *run.Kernel, kernels uint64) error {
+	img, err := openImage(t, c, dump)
+	if err != nil {
+		return err
+	}
+	cell.Release = img.Release()
+	s := p.shown
+	s.maxOutput, s.json = p.maxOutput/kernels, false
+	s.perfetto, s.traceOutput = cell.Named(p.perfetto), cell.Named(p.traceOutput)
+	plan.Steps, plan.Records, plan.Trace = p.inSteps(), s.perfetto != "", s.trace()
+	o := &run.TextOptions{Exits: p.exits, Log: p.log(t)}
+	return s.printed(t, o, func(to run.Sink) error {
+		if p.json {
+			to = run.Tee(to, cell.Records(s.maxOutput))
+		}
+		return plan.Run(img, to)
+	})
+}
+
+// compared prints the matrix, and gives its exit code.
+func (p *execDoor) compared(t *term, c *cli.Command, m *matrix.Matrix, interrupted bool) (err error) {
+	if p.json {
+		err = m.JSON(t.out, mailbox.Line(c.Args().Slice()))
+	} else {
+		if base := m.Base(); base != nil {
+			_, _ = t.rawErr.Write(base.Stderr.Bytes())
+			_, _ = t.rawOut.Write(base.Whole())
+		}
+		err = errors.Join(m.Table(t.out), m.Diffs(t.out, t.outStyle))
+	}
+	switch code := m.Code(); {
+	case err != nil:
+		return err
+	case interrupted:
+		return &failure{128 + int(syscall.SIGINT), errSaid}
+	case code != 0:
+		return &failure{code, errSaid}
+	}
+	return nil
+}
+
+// matrixInput is what the programs of a matrix read: nothing, or --stdin to its end.
+func matrixInput(file string) ([]byte, error) {
+	switch file {
+	case "":
+		return nil, nil
+	case "-":
+		return bounded.ReadAll(os.Stdin, bounded.GuestBytes)
+	}
+	return bounded.ReadFile(file, bounded.GuestBytes)
+}
