@@ -70,7 +70,7 @@ func (e *engine) Open() (machine.CPU, error) {
 	if err := uc.SetCPUModel(e.model); err != nil {
 		return nil, engineError("set the cpu model", err)
 	}
-	if err := roomForTranslations(); err != nil {
+	if err := roomForTranslations(int64(e.c.room.size)); err != nil {
 		return nil, engineError("memory for translations", err)
 	}
 	if n := C.kpl_cpu_setup(c.c); n != unicorn.ERR_OK {
@@ -104,8 +104,8 @@ func (c *cpu) mapRegion(r *region) error {
 
 // roomForTranslations checks that the host has the memory that the engine is about to reserve for
 // translations. An engine that does not get the memory ends the process.
-func roomForTranslations() error {
-	b, err := reserve(bufferSize)
+func roomForTranslations(size int64) error {
+	b, err := reserve(size)
 	if err != nil {
 		return err
 	}

@@ -101,6 +101,10 @@ func open(h *machine.Host) (machine.Engine, error) {
 	if b, ok := h.Source().(machine.BootedSource); ok && b.Core() != nil {
 		e.b = newBooted(b)
 	}
+	e.c.room = roomOfFunctions
+	if e.b != nil || e.opt.UserMode {
+		e.c.room = roomOfPrograms
+	}
 	return e, nil
 }
 

@@ -73,10 +73,10 @@ func (c *cpu) start(ip x86.Addr) {
 	c.e.cur, c.read = c, false
 	k.miss, k.at, k.reason = 0, 0, C.KPL_NONE
 	nested := k.depth > 0
-	if !nested && c.translated() >= C.KPL_FLUSH_AT {
+	if !nested && c.translated() >= c.e.c.room.flush_at {
 		C.kpl_cpu_drop_all(k)
 	}
-	if c.translated() > C.KPL_NEVER_ABOVE {
+	if c.translated() > c.e.c.room.never_above {
 		k.reason = C.KPL_CROWDED
 		return
 	}
@@ -135,8 +135,11 @@ var prepare = sync.OnceFunc(func() {
 // errBroken is the failure of an engine that has called abort (shim_rescue.c).
 var errBroken = errors.New("the engine gave up while it translated, and cannot be used again")
 
-// bufferSize is the size of the engine's buffer of translations, in bytes.
-const bufferSize = C.KPL_BUFFER
+// The rooms for the translations of a machine's functions, and of a booted kernel or a program.
+var (
+	roomOfFunctions = C.kpl_room{size: 128 << 20, flush_at: 24 << 20, never_above: 48 << 20}
+	roomOfPrograms  = C.kpl_room{size: 512 << 20, flush_at: 160 << 20, never_above: 240 << 20}
+)
 
 // translated returns the estimated size of the engine's translations since they were last dropped,
 // in bytes.

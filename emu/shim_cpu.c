@@ -9,7 +9,7 @@ int kpl_cpu_setup(kpl_cpu *c)
 {
 	uc_err e;
 
-	(e = uc_ctl_set_tcg_buffer_size((uc_engine *)c->uc, KPL_BUFFER)) ||
+	(e = uc_ctl_set_tcg_buffer_size((uc_engine *)c->uc, c->m->room.size)) ||
 		(e = uc_ctl_tlb_mode((uc_engine *)c->uc, UC_TLB_VIRTUAL)) || (e = kpl_add_hooks(c));
 	return e;
 }

@@ -211,7 +211,7 @@ void kpl_refuse(kpl_cpu *c, uint64_t at, int vector)
 /* The buffer of translations has all that a run may add to it. */
 static int crowded(kpl_cpu *c)
 {
-	return in_buffer(c) > (c->depth == 1 ? KPL_FLUSH_AT : KPL_NEVER_ABOVE);
+	return in_buffer(c) > (c->depth == 1 ? c->m->room.flush_at : c->m->room.never_above);
 }
 
 static void add_translation(kpl_cpu *c, uint32_t size)
@@ -374,7 +374,7 @@ void kpl_leave_go(kpl_cpu *c, const struct level *l)
 	kpl_resume_rescue(c, l->rescue);
 	add_work(c->m, KPL_WORK_TRAP); /* and what Go ran may have used the allowance up */
 	/* What Go ran may have filled the buffer of translations. */
-	if (!c->reason && c->depth == 1 && in_buffer(c) > KPL_FLUSH_AT)
+	if (!c->reason && c->depth == 1 && in_buffer(c) > c->m->room.flush_at)
 		stop_later(c, KPL_CROWDED);
 }
 

@@ -399,8 +399,8 @@ void kpl_watch_again(kpl_cpu *c)
 	uc_ctl_flush_tlb((uc_engine *)c->uc);
 	if (!c->m->watches || c->watching)
 		return;
-	if (in_buffer(c) < KPL_FLUSH_AT)
-		c->flushed -= KPL_FLUSH_AT;
+	if (in_buffer(c) < c->m->room.flush_at)
+		c->flushed -= c->m->room.flush_at;
 	c->m->stop_at = 0;
 }
 

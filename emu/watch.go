@@ -62,8 +62,8 @@ func (e *engine) hookWatches() error {
 
 // crowd has the translations dropped before the outermost run's next block.
 func (c *cpu) crowd() {
-	if c.translated() < C.KPL_FLUSH_AT {
-		c.c.flushed -= C.KPL_FLUSH_AT
+	if c.translated() < c.e.c.room.flush_at {
+		c.c.flushed -= c.e.c.room.flush_at
 	}
 	c.e.c.stop_at = 0
 }
