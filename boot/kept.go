@@ -38,7 +38,7 @@ func (b *Keeper) Keep(ctx context.Context, k *kernels.Kernel) error {
 	if with.Kernel, err = Open(k.Image, nil); err != nil {
 		return err
 	}
-	return b.Store.SaveDump(ctx, k, func(file string) error {
+	return b.Store.SaveDump(ctx, k, b.Machine(), func(file string) error {
 		return Boot(ctx, &with, func(g *Guest) error {
 			_, err := g.Save(&Dump{File: file, Format: Zstd, Progress: b.Progress})
 			return err
@@ -48,9 +48,12 @@ func (b *Keeper) Keep(ctx context.Context, k *kernels.Kernel) error {
 
 // Find finds the dump that a word means: a file, which is the dump itself or an image to boot, or a release, which is fetched
 // if need be. What has no dump yet is booted, and kept. The empty word is the newest kernel that is kept with a dump, or the
-// newest there is.
+// newest there is. With a lock, it is as the word newest, and the machine is the lock's.
 func (b *Keeper) Find(ctx context.Context, word string) (string, error) {
 	var k *kernels.Kernel
+	if word == "" && b.Store.Locked() {
+		word = "newest"
+	}
 	image, err := IsImage(word)
 	switch {
 	case err == nil && !image:
@@ -65,14 +68,39 @@ func (b *Keeper) Find(ctx context.Context, word string) (string, error) {
 			k, err = b.Store.Fetch(ctx, word)
 		}
 	}
-	if err == nil && k.Dump == "" {
-		err = b.Keep(ctx, k)
+	switch {
+	case err == nil && k.Dump == "":
+		err = b.keepFor(ctx, word, k)
+	case err == nil:
+		err = b.Store.OnMachine(word, k)
 	}
 	if err != nil {
 		return "", err
 	}
 	return k.Dump, nil
 }
+
+// keepFor keeps the memory of a kernel on the machine that the lock has for a word.
+func (b *Keeper) keepFor(ctx context.Context, word string, k *kernels.Kernel) error {
+	with := *b
+	if p := b.Store.Pin(word); p != nil {
+		with.On(p.Machine)
+	}
+	return with.Keep(ctx, k)
+}
+
+// On chooses a machine.
+func (o *Options) On(m kernels.Machine) {
+	o.CPU, o.CPUs, o.Megabytes, o.Append = m.CPU, m.CPUs, m.Megabytes, m.Append
+}
+
+// Machine is the machine that the options choose.
+func (o *Options) Machine() kernels.Machine {
+	return kernels.Machine{CPU: o.CPU, CPUs: o.CPUs, Megabytes: o.Megabytes, Append: o.Append}
+}
+
+// Key names a cache that has the kernels of a lock booted by this program.
+func Key(l *kernels.Lock) (string, error) { return l.Key(Init) }
 
 func (b *Keeper) newest(ctx context.Context) (*kernels.Kernel, error) {
 	list, err := b.Store.Kept()

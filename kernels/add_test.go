@@ -137,7 +137,7 @@ func TestExportedKernels(t *testing.T) {
 	require.NoError(t, err)
 	var out bytes.Buffer
 	require.ErrorContains(t, s.Export(t.Context(), k, &out), "was not booted")
-	require.NoError(t, s.SaveDump(t.Context(), k, func(file string) error { return os.WriteFile(file, []byte(noise(100_000)), 0o600) }))
+	require.NoError(t, s.SaveDump(t.Context(), k, kernels.DefaultMachine, func(file string) error { return os.WriteFile(file, []byte(noise(100_000)), 0o600) }))
 	out.Reset()
 	require.NoError(t, s.Export(t.Context(), k, &out))
 

@@ -28,9 +28,13 @@ type exported struct {
 
 const exportedName = "exported.json"
 
-// SaveDump keeps the memory of a booted kernel. save must write it to the file that it gets.
-func (s *Store) SaveDump(ctx context.Context, k *Kernel, save func(file string) error) error {
-	return s.extend(ctx, k, func(dir string) error { return save(filepath.Join(dir, k.Release+".core")) })
+// SaveDump keeps the memory of a kernel that was booted on a machine. save must write it to the file that it gets.
+func (s *Store) SaveDump(ctx context.Context, k *Kernel, m Machine, save func(file string) error) error {
+	return s.extend(ctx, k, func(dir string) error {
+		noted := *k
+		noted.Booted = &m
+		return errors.Join(save(filepath.Join(dir, k.Release+".core")), noted.write(dir))
+	})
 }
 
 // carried are the files of a kernel that run it elsewhere: its memory, its image and its configuration.

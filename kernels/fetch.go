@@ -120,9 +120,21 @@ func packageOf(l *debian.List, least int64, names ...string) *debian.Package {
 	return nil
 }
 
-// Fetch has the kernel that a word means, as Resolve reads it. What the store has of that package is not fetched again.
+// Fetch has the kernel that a word means, as Resolve reads it, or that the lock has for it; then the error is ErrLock if that
+// kernel cannot be had. What the store has of that package is not fetched again.
 func (s *Store) Fetch(ctx context.Context, text string) (*Kernel, error) {
-	if w, err := parseWord(text); s.o.Offline || err == nil && w.release != "" && !s.o.Refresh {
+	if p := s.Pin(text); p != nil {
+		return s.pinned(ctx, p)
+	}
+	if s.loose(text) {
+		return nil, s.errLoose(ctx, text)
+	}
+	return s.fetch(ctx, text, nil)
+}
+
+// fetch is Fetch of a word without a pin, or of a pin's release.
+func (s *Store) fetch(ctx context.Context, text string, pin *Pin) (*Kernel, error) {
+	if w, err := parseWord(text); s.o.Offline || pin == nil && err == nil && w.release != "" && !s.o.Refresh {
 		if k, err := s.Find(text); err == nil {
 			return k, nil
 		} else if s.o.Offline {
@@ -136,6 +148,9 @@ func (s *Store) Fetch(ctx context.Context, text string) (*Kernel, error) {
 	p := packageOf(l, emptyPackage, "linux-binary-"+release, "linux-image-"+release, "linux-image-"+release+"-unsigned")
 	if p == nil {
 		return nil, fmt.Errorf("%w: no package has %s", ErrKernel, release)
+	}
+	if pin != nil && pin.Packaged != "" && pin.Packaged != p.SHA256 {
+		return nil, fmt.Errorf("%w: the archive has another build of it, %s", ErrKernel, p.Version)
 	}
 	unlock, err := s.lock(ctx, "kernel-"+release)
 	if err != nil {

@@ -25,6 +25,8 @@ type Kernel struct {
 	Packaged string `json:"package_sha256,omitempty"`
 	// SHA256 is the checksum of its image.
 	SHA256 string `json:"sha256"`
+	// Booted is the machine of the dump; nil if it was not noted.
+	Booted *Machine `json:"booted,omitempty"`
 
 	// Dir is its folder. The others are files and folders there, "" if absent: the image, its
 	// configuration, the vmlinux with debugging information, the folder that has lib/modules, the
@@ -119,8 +121,8 @@ func (s *Store) Kept() ([]*Kernel, error) {
 	return list, nil
 }
 
-// Find returns the newest kernel of the store that a word means, with the words of Fetch; the error
-// is ErrKernel if there is none.
+// Find returns the newest kernel of the store that a word means, with the words of Fetch, or the kernel that the lock has for
+// it; the error is ErrKernel if there is none.
 func (s *Store) Find(word string) (*Kernel, error) {
 	list, err := s.Kept()
 	if err != nil {
@@ -130,8 +132,9 @@ func (s *Store) Find(word string) (*Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
+	pin := s.Pin(word)
 	for _, k := range list {
-		if w.means(k.Release) {
+		if pin != nil && pin.allows(k) || pin == nil && !s.loose(word) && w.means(k.Release) {
 			return k, nil
 		}
 	}

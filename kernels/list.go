@@ -2,8 +2,14 @@ package kernels
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"text/tabwriter"
+
+	"kprobelab/internal/printable"
 )
 
 // Listed is a kernel that is kept, or can be fetched.
@@ -37,6 +43,23 @@ func (s *Store) List(ctx context.Context, available bool) ([]Listed, error) {
 		}
 	}
 	return list, nil
+}
+
+// WriteList writes a line for each kernel: its release, its version and what there is of it; with objects, a JSON object.
+func WriteList(w io.Writer, list []Listed, objects bool) error {
+	e, t := json.NewEncoder(w), tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	for _, l := range list {
+		var err error
+		if objects {
+			err = e.Encode(l)
+		} else {
+			_, err = fmt.Fprintf(t, "%s\t%s\t%s\n", printable.Name(l.Release), printable.Name(l.Version), l.Has())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return t.Flush()
 }
 
 // Has names what there is of the kernel, in words.

@@ -31,6 +31,10 @@ type Options struct {
 	Refresh bool
 	// Offline fetches nothing.
 	Offline bool
+	// Lock says which kernels words mean; nil for none. With Strict, a word that is neither in the lock nor a release has no
+	// kernel.
+	Lock   *Lock
+	Strict bool
 	// Say gets a line for each action, Progress is called with its progress; either may be nil.
 	Say      io.Writer
 	Progress func(stage string, done, total int64)

@@ -253,7 +253,7 @@ func (b *booting) inputs() error {
 	if !c.IsSet("exec") {
 		return nil
 	}
-	input, err := programInput(c.String("stdin"))
+	input, err := programInput(c.String("stdin"), mailbox.Size)
 	if err != nil {
 		return err
 	}

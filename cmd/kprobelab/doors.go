@@ -12,7 +12,6 @@ import (
 
 	"kprobelab/boot"
 	"kprobelab/internal/bounded"
-	"kprobelab/internal/mailbox"
 	"kprobelab/internal/outfile"
 	"kprobelab/run"
 	"kprobelab/watch"
@@ -271,17 +270,16 @@ func warnOf(t *term, e run.Event) {
 	}
 }
 
-// programInput is the value of --stdin, read.
-func programInput(file string) ([]byte, error) {
+// programInput is the value of --stdin, read: most bytes of it are possible.
+func programInput(file string, most int64) (b []byte, err error) {
 	switch file {
 	case "":
-		return nil, nil
 	case "-":
-		b, err := bounded.ReadAll(os.Stdin, mailbox.Size)
-		if err != nil {
+		if b, err = bounded.ReadAll(os.Stdin, most); err != nil {
 			err = &failure{exitImage, fmt.Errorf("standard input: %w", err)}
 		}
-		return b, err
+	default:
+		b, err = bounded.ReadFile(file, most)
 	}
-	return bounded.ReadFile(file, mailbox.Size)
+	return b, err
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/boot"
+	"kprobelab/internal/mailbox"
 	"kprobelab/kernels"
-	"kprobelab/kimage"
 	"kprobelab/run"
 )
 
@@ -39,6 +39,7 @@ func execCommand(t *term) *cli.Command {
 		Description: described("exec"),
 		Flags: joined([]cli.Flag{
 			&cli.StringSliceFlag{Name: "kernel", Usage: "the `KERNEL`: a dump, an image, or a release in words as kprobelab kernels has them (several: side by side, compared)"},
+			&cli.BoolFlag{Name: "offline", Usage: "fetch nothing, and say what is missing"},
 			&cli.StringFlag{Name: "junit", Destination: &p.junit, Usage: "write the exit codes of all kernels to `FILE` as JUnit XML, for CI"},
 			&cli.StringSliceFlag{Name: "env", Destination: &p.env, Usage: "more environment, `NAME=VALUE` (repeatable)"},
 			&cli.StringFlag{Name: "cwd", Destination: &p.dir, DefaultText: "/", Usage: "the `FOLDER` that the program begins in"},
@@ -108,7 +109,7 @@ func (p *execDoor) program(c *cli.Command) error {
 	alone := len(args) > 0 && !p.exits // the program has the input for itself, as it comes
 	input, err := []byte(nil), error(nil)
 	if !alone {
-		input, err = programInput(p.stdin)
+		input, err = programInput(p.stdin, mailbox.Size)
 	}
 	for _, j := range p.Jobs {
 		if j.Program != nil {
@@ -145,7 +146,9 @@ func (t *term) bootedKernel(ctx context.Context, c *cli.Command, word string) (s
 	if err != nil {
 		return "", &failure{exitImage, err}
 	}
-	return t.keep(s, &boot.Options{CPU: kimage.DefaultCPU, CPUs: 1, Megabytes: 128}, func(b *boot.Keeper) (string, error) {
+	o := &boot.Options{}
+	o.On(kernels.DefaultMachine)
+	return t.keep(s, o, func(b *boot.Keeper) (string, error) {
 		return b.Find(ctx, word)
 	})
 }

@@ -12,7 +12,6 @@ import (
 
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/mailbox"
-	"kprobelab/internal/outfile"
 	"kprobelab/run"
 	"kprobelab/run/matrix"
 )
@@ -29,8 +28,8 @@ func (p *execDoor) matrix(ctx context.Context, t *term, c *cli.Command, list []s
 	}
 	for _, j := range p.Jobs {
 		if j.Host != nil {
-			if j.Host.Stdin, err = matrixInput(p.stdin); err != nil {
-				return &failure{exitImage, err}
+			if j.Host.Stdin, err = programInput(p.stdin, bounded.GuestBytes); err != nil {
+				return err
 			}
 		}
 	}
@@ -53,16 +52,13 @@ func (p *execDoor) matrix(ctx context.Context, t *term, c *cli.Command, list []s
 		}
 		cell.Code, cell.Err = to.report(err), err
 	})
+	program := mailbox.Line(c.Args().Slice())
 	if p.junit != "" {
-		b, err := m.JUnit(mailbox.Line(c.Args().Slice()))
-		if err == nil {
-			err = outfile.Write(p.junit, b)
-		}
-		if err != nil {
+		if err := m.WriteJUnit(p.junit, program); err != nil {
 			return &failure{exitImage, err}
 		}
 	}
-	return p.compared(t, c, m, ctx.Err() != nil)
+	return p.compared(t, m, program, ctx.Err() != nil)
 }
 
 // inMatrix is the run on one kernel of a matrix.
@@ -86,9 +82,9 @@ func (p *execDoor) inMatrix(t *term, c *cli.Command, cell *matrix.Cell, dump str
 }
 
 // compared prints the matrix, and gives its exit code.
-func (p *execDoor) compared(t *term, c *cli.Command, m *matrix.Matrix, interrupted bool) (err error) {
+func (p *execDoor) compared(t *term, m *matrix.Matrix, program string, interrupted bool) (err error) {
 	if p.json {
-		err = m.JSON(t.out, mailbox.Line(c.Args().Slice()))
+		err = m.JSON(t.out, program)
 	} else {
 		if base := m.Base(); base != nil {
 			_, _ = t.rawErr.Write(base.Stderr.Bytes())
@@ -105,15 +101,4 @@ func (p *execDoor) compared(t *term, c *cli.Command, m *matrix.Matrix, interrupt
 		return &failure{code, errSaid}
 	}
 	return nil
-}
-
-// matrixInput is what the programs of a matrix read: nothing, or --stdin to its end.
-func matrixInput(file string) ([]byte, error) {
-	switch file {
-	case "":
-		return nil, nil
-	case "-":
-		return bounded.ReadAll(os.Stdin, bounded.GuestBytes)
-	}
-	return bounded.ReadFile(file, bounded.GuestBytes)
 }

@@ -90,13 +90,17 @@ func (t *term) asKernel(c *cli.Command, path string) (string, error) {
 		k, err = s.Fetch(ctx, path)
 		t.progressDone()
 	}
+	dump := err == nil && k.Dump != "" && slices.Contains(afterBoot, c.Name)
+	if dump {
+		err = s.OnMachine(path, k)
+	}
 	if _, is := profile.Named(path); err != nil && is {
 		err = fmt.Errorf("%w; --profile %s chooses that release's rules", err, path)
 	}
 	if err != nil {
 		return "", &failure{exitImage, fmt.Errorf("--kernel %s: %w", printable.Name(path), err)}
 	}
-	if k.Dump != "" && slices.Contains(afterBoot, c.Name) {
+	if dump {
 		return k.Dump, nil
 	}
 	return k.Image, nil

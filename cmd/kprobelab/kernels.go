@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -18,7 +16,6 @@ import (
 	"kprobelab/internal/outfile"
 	"kprobelab/internal/printable"
 	"kprobelab/kernels"
-	"kprobelab/kimage"
 )
 
 func kernelsCommand(t *term) *cli.Command {
@@ -42,12 +39,11 @@ func kernelsCommand(t *term) *cli.Command {
 				&cli.BoolFlag{Name: "debuginfo", Usage: "with vmlinux and its debugging symbols (0.3 to 1 GB)"},
 				&cli.BoolFlag{Name: "modules", Usage: "with the modules"},
 			}, kernelsFetch),
-			kernelsSub(t, "boot", "RELEASE...", "boot kernels under QEMU, keep and print their dumps", "", []cli.Flag{
-				&cli.StringFlag{Name: "memory", Value: "128M", Usage: "how much memory the guest has"},
-				&cli.IntFlag{Name: "cpus", Value: 1, Usage: "how many processors it has"},
-				&cli.StringFlag{Name: "append", Usage: "more `WORDS` for the kernel's command line"},
-				&cli.BoolFlag{Name: "again", Usage: "boot it although there is a dump"},
-			}, kernelsBoot),
+			kernelsSub(t, "boot", "RELEASE...", "boot kernels under QEMU, keep and print their dumps", "", append(machineOfBoot(),
+				&cli.BoolFlag{Name: "again", Usage: "boot it although there is a dump"}), kernelsBoot),
+			kernelsSub(t, "lock", "[RELEASE...]", "pin kernels and their machines in the file kernels.lock", described("kernels lock"), append(machineOfBoot(),
+				&cli.StringFlag{Name: "cpu", Value: kernels.DefaultMachine.CPU, Usage: "which processors, as QEMU names them: `MODEL[,+feature][,-feature]`"}), kernelsLock),
+			kernelsSub(t, "key", "", "print the key of a CI's cache for the kernels of kernels.lock", "", nil, kernelsKey),
 			kernelsSub(t, "add", "FILE [MODULES]", "take a .deb, an .rpm or an image of any vendor", described("kernels add"), nil, kernelsAdd),
 			kernelsSub(t, "remove", "RELEASE...", "remove kernels", "", nil, kernelsRemove),
 			kernelsSub(t, "export", "RELEASE", "write a booted kernel into a file", described("kernels export"), []cli.Flag{
@@ -75,6 +71,8 @@ func kernelsSub(t *term, name, args, usage, description string, flags []cli.Flag
 			least, most := 0, 0
 			switch {
 			case args == "":
+			case strings.HasPrefix(args, "["):
+				most = c.Args().Len()
 			case strings.Contains(args, "..."):
 				least, most = 1, c.Args().Len()
 			default:
@@ -106,11 +104,15 @@ func ofKernels(err error) error {
 	return &failure{exitImage, err}
 }
 
-// store is the user's folder of kernels.
+// store is the user's folder of kernels, with the lock of the working directory.
 func (t *term) store(c *cli.Command) (*kernels.Store, error) {
+	lock, err := kernels.FindLock(".")
+	if err != nil {
+		return nil, err
+	}
 	return kernels.Open(&kernels.Options{
 		Dir: c.String("cache"), Mirror: c.String("mirror"), Keyrings: c.StringSlice("keyring"), Refresh: c.Bool("refresh"), Offline: c.Bool("offline"),
-		Say: t.err, Progress: t.progress,
+		Say: t.err, Progress: t.progress, Lock: lock, Strict: os.Getenv("CI") == "true",
 	})
 }
 
@@ -120,25 +122,10 @@ func kernelsList(ctx context.Context, t *term, c *cli.Command, s *kernels.Store)
 		return err
 	}
 	t.progressDone()
-	if c.Bool("json") {
-		e := json.NewEncoder(t.out)
-		for _, l := range list {
-			if err := e.Encode(l); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if len(list) == 0 {
+	if len(list) == 0 && !c.Bool("json") {
 		t.sayf("no kernel is there; kprobelab kernels list --available says which can be fetched")
 	}
-	w := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
-	for _, l := range list {
-		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\n", printable.Name(l.Release), printable.Name(l.Version), l.Has()); err != nil {
-			return err
-		}
-	}
-	return w.Flush()
+	return kernels.WriteList(t.out, list, c.Bool("json"))
 }
 
 // sayf tells what happens, beside the output.
@@ -162,25 +149,52 @@ func kernelsFetch(ctx context.Context, t *term, c *cli.Command, s *kernels.Store
 	return nil
 }
 
-func kernelsBoot(ctx context.Context, t *term, c *cli.Command, s *kernels.Store) error {
-	o := &boot.Options{CPU: kimage.DefaultCPU, CPUs: c.Int("cpus"), Append: c.String("append")}
-	var err error
+// machineOfBoot returns the flags for the machine of a kernel that is booted; machineFrom reads them.
+func machineOfBoot() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "memory", Value: "128M", Usage: "how much memory the guest has"},
+		&cli.IntFlag{Name: "cpus", Value: 1, Usage: "how many processors it has"},
+		&cli.StringFlag{Name: "append", Usage: "more `WORDS` for the kernel's command line"},
+	}
+}
+
+func machineFrom(c *cli.Command) (o boot.Options, set bool, err error) {
+	o.On(kernels.DefaultMachine)
+	o.CPUs, o.Append = c.Int("cpus"), c.String("append")
+	set = c.IsSet("memory") || c.IsSet("cpus") || c.IsSet("append") || c.IsSet("cpu")
+	if c.IsSet("cpu") {
+		o.CPU = c.String("cpu")
+	}
 	if o.Megabytes, err = megabytes(c.String("memory")); err != nil {
-		return err
+		return o, set, err
 	}
 	if o.CPUs < 1 || o.CPUs > boot.MaxCPUs {
-		return usagef("--cpus: %d is not from 1 to %d", o.CPUs, boot.MaxCPUs)
+		return o, set, usagef("--cpus: %d is not from 1 to %d", o.CPUs, boot.MaxCPUs)
 	}
 	if err := o.CheckWords(); err != nil {
-		return usagef("--append: %w", err)
+		return o, set, usagef("--append: %w", err)
+	}
+	return o, set, nil
+}
+
+func kernelsBoot(ctx context.Context, t *term, c *cli.Command, s *kernels.Store) error {
+	o, set, err := machineFrom(c)
+	if err != nil {
+		return err
 	}
 	for _, word := range c.Args().Slice() {
-		k, err := keptOrFetched(ctx, s, word)
+		k, err := s.Kernel(ctx, word)
 		if err != nil {
 			return err
 		}
+		with := o
+		if p := s.Pin(word); p != nil && set {
+			return usagef("%s has the machine of %s: kprobelab kernels lock changes it", kernels.LockName, word)
+		} else if p != nil {
+			with.On(p.Machine)
+		}
 		if k.Dump == "" || c.Bool("again") {
-			if _, err := t.keep(s, o, func(b *boot.Keeper) (string, error) { return "", b.Keep(ctx, k) }); err != nil {
+			if _, err := t.keep(s, &with, func(b *boot.Keeper) (string, error) { return "", b.Keep(ctx, k) }); err != nil {
 				return err
 			}
 		}
@@ -188,6 +202,34 @@ func kernelsBoot(ctx context.Context, t *term, c *cli.Command, s *kernels.Store)
 		fmt.Fprintln(t.out, printable.Name(k.Dump))
 	}
 	return nil
+}
+
+// kernelsLock pins words.
+func kernelsLock(ctx context.Context, t *term, c *cli.Command, s *kernels.Store) error {
+	o, set, err := machineFrom(c)
+	if err != nil {
+		return err
+	}
+	m := o.Machine()
+	on := &m
+	if !set {
+		on = nil
+	}
+	pins, err := s.Lock(ctx, c.Args().Slice(), on)
+	t.progressDone()
+	for _, p := range pins {
+		fmt.Fprintln(t.out, printable.Name(p.String()))
+	}
+	return err
+}
+
+// kernelsKey prints the key of a cache.
+func kernelsKey(_ context.Context, t *term, _ *cli.Command, s *kernels.Store) error {
+	key, err := boot.Key(s.TheLock())
+	if err == nil {
+		_, err = fmt.Fprintln(t.out, key)
+	}
+	return err
 }
 
 // bootTimeout ends a boot that hangs, if boot --timeout says no other time.
@@ -211,18 +253,6 @@ func (t *term) keep(s *kernels.Store, o *boot.Options, do func(*boot.Keeper) (st
 		return "", t.bootFailed(err, o.CPU)
 	}
 	return dump, nil
-}
-
-// keptOrFetched is a kernel that is there by its release, of a vendor of any kind, or one that is fetched.
-func keptOrFetched(ctx context.Context, s *kernels.Store, word string) (*kernels.Kernel, error) {
-	if list, err := s.Kept(); err == nil {
-		for _, k := range list {
-			if k.Release == word {
-				return k, nil
-			}
-		}
-	}
-	return s.Fetch(ctx, word)
 }
 
 func kernelsAdd(ctx context.Context, t *term, c *cli.Command, s *kernels.Store) error {

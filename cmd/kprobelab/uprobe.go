@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab/internal/mailbox"
 	"kprobelab/profile"
 	"kprobelab/run"
 )
@@ -63,7 +64,7 @@ func (p *programDoor) do(t *term, c *cli.Command) error {
 	if err := errors.Join(p.shown.check(), p.Program.Check()); err != nil {
 		return err
 	}
-	if p.Stdin, err = programInput(p.stdin); err != nil {
+	if p.Stdin, err = programInput(p.stdin, mailbox.Size); err != nil {
 		return err
 	}
 	if p.Files, err = run.OpenFiles(p.Args[0]); err != nil {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"kprobelab/internal/outfile"
 )
 
 // The form of JUnit, as CI services read it.
@@ -69,6 +71,15 @@ func (m *Matrix) JUnit(program string) ([]byte, error) {
 	doc.suiteCounts = *n
 	b, err := xml.MarshalIndent(doc, "", "  ")
 	return append([]byte(xml.Header), append(b, '\n')...), err
+}
+
+// WriteJUnit writes JUnit to a file.
+func (m *Matrix) WriteJUnit(file, program string) error {
+	b, err := m.JUnit(program)
+	if err != nil {
+		return err
+	}
+	return outfile.Write(file, b)
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
