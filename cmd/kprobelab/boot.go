@@ -45,6 +45,7 @@ func bootCommand(t *term) *cli.Command {
 			&cli.StringSliceFlag{Name: "task", Usage: "start a program of the guest and leave it running, as `'PROGRAM ARGS'` (repeatable)"},
 			&cli.StringFlag{Name: "exec", Usage: "run a program of the guest to its end, as `'PROGRAM ARGS'`"},
 			&cli.StringFlag{Name: "stdin", Usage: "what the program of --exec reads, from `FILE`, - for standard input"},
+			rawFlag(t),
 			&cli.StringSliceFlag{Name: "env", Usage: "more environment for --exec, `NAME=VALUE` (repeatable)"},
 			&cli.StringFlag{Name: "cwd", Value: "/", Usage: "the `FOLDER` that --exec begins in"},
 			&cli.StringFlag{Name: "tracing", Usage: "write the lines of `FILE` to kprobe_events, enable the events, and print trace after --exec"},
@@ -260,7 +261,7 @@ func (b *booting) inputs() error {
 	exec, err := guestProgram(c.String("exec"))
 	if err == nil {
 		exec.Env, exec.Dir, exec.Stdin = append(exec.Env, c.StringSlice("env")...), c.String("cwd"), input
-		exec.Stdout, exec.Stderr = b.t.out, b.t.err
+		exec.Stdout, exec.Stderr = b.t.rawOut, b.t.rawErr
 		if c.Bool("json") {
 			exec.Stdout, exec.Stderr = &b.out, &b.errors
 		}
