@@ -43,6 +43,6 @@ for package in "linux-headers-$version" "$common" "$kbuild"; do
 	dpkg-deb -x "$state/$package.deb" "$dir"
 done
 # One names the other by where the packages would be installed.
-sed -i 's| /usr/src/| ../|g' "$headers/Makefile"
+sed -i 's| /usr/src/| ../|g; s|^KBUILD_OUTPUT=/usr/src/.*|KBUILD_OUTPUT=.|' "$headers/Makefile"
 : >"$dir/complete"
 printf '%s\n' "$headers"
