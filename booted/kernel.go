@@ -39,6 +39,8 @@ type Kernel struct {
 	waits waits
 	// init is the init of the kernel.
 	init initTask
+	// executions are the instructions that a module's watch sees.
+	executions executions
 	// super is the task of the supervisor of programs, 0 without one.
 	super x86.Addr
 }
@@ -50,7 +52,11 @@ func New(img *kimage.Image, m *machine.Machine, k *kprobes.Kprobes) (*Kernel, er
 		return nil, ErrNotBooted
 	}
 	b := &Kernel{image: img, machine: m, kprobes: k}
-	m.OnRestore(func() { b.user, b.as, b.waits, b.hasRun = arena{}, nil, waits{}, false })
+	b.executions.k = b
+	m.OnRestore(func() {
+		b.executions.end()
+		b.user, b.as, b.waits, b.hasRun = arena{}, nil, waits{}, false
+	})
 	b.watchSleep()
 	return b, nil
 }

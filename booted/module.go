@@ -3,6 +3,7 @@ package booted
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -22,17 +23,32 @@ type Module struct {
 	Probes []ModuleProbe
 
 	k      *Kernel
+	watch  *moduleWatch
 	before map[x86.Addr]bool
 	text   []byte
-	log    since
+	slots  slotCounts
+	// log begins when the module is loaded, endLog when it is unloaded.
+	log, endLog since
+	// ended: the kernel has unloaded it, or has not loaded it.
+	ended bool
 }
 
-// ModuleProbe is a kprobe that a module has registered, or the one of a kretprobe.
+// ModuleProbe is a kprobe or a kretprobe that a module has registered.
 type ModuleProbe struct {
 	// Place is the probed instruction, as symbol+offset.
 	Place string
-	// Missed is the kernel's count of missed hits (nmissed).
-	Missed uint64
+	// Return: it is a kretprobe.
+	Return bool
+	// Counted: Hits and Returns are known. They are not if the probe has no handler, or the kernel does not describe its types.
+	Counted bool
+	// Hits is how often its handler began, of a kretprobe for an entered function; Returns is how often the handler of a
+	// kretprobe began.
+	Hits, Returns uint64
+	// Missed is the kernel's count of hits that came while a handler ran (nmissed). Exhausted is its count of hits for which
+	// a kretprobe had no instance left.
+	Missed, Exhausted uint64
+	// Errno is the kernel's refusal, 0 if it registered the probe.
+	Errno errno.Errno
 
 	at x86.Addr
 }
@@ -59,19 +75,35 @@ func (e *ModuleError) Error() string {
 // Unwrap is the errno.
 func (e *ModuleError) Unwrap() error { return e.Errno }
 
-// Judgement says what a module has left when it was unloaded.
+// Judgement says what a module did, and what it has left when it was unloaded.
 type Judgement struct {
+	// Probes are all that it registered or tried to.
+	Probes []ModuleProbe
+	// Faults are things that a module must not do.
+	Faults []Fault
 	// Left are the probes that are still registered: their next hit runs code that is gone.
 	Left []ModuleProbe
-	// Changed are places of the kernel's text that differ from before, as symbol+offset.
+	// Changed are places of the kernel's text that differ from before, as symbol+offset. The kernel's own static branches
+	// do not count.
 	Changed []string
+	// Slots and OptimizedSlots are the instruction slots of kprobes and of optimized ones that were not given back.
+	Slots, OptimizedSlots int
+	// Memory is what the module's own code took and nobody gave back, in the order of the places.
+	Memory []Allocation
+	// After is how many of its handlers began after its end. Ran is the oops of code of its that ran then, "" without one.
+	After uint64
+	Ran   string
+	// Untold says what cannot be told of this kernel or in this run.
+	Untold []string
 	// Log holds the lines that the kernel logged since the module was loaded. Trouble is the part of Log that begins
 	// with the first warning, bug or oops.
 	Log, Trouble []string
 }
 
-// Clean reports whether the module has left nothing, and the kernel logged no trouble.
-func (j *Judgement) Clean() bool { return len(j.Left)+len(j.Changed)+len(j.Trouble) == 0 }
+// Clean reports whether the module did nothing that it must not do and has left nothing, and the kernel logged no trouble.
+func (j *Judgement) Clean() bool {
+	return len(j.Faults)+len(j.Left)+len(j.Changed)+len(j.Memory)+len(j.Trouble) == 0 && j.Slots <= 0 && j.OptimizedSlots <= 0 && j.After == 0
+}
 
 // moduleName is the kernel's name of a module's file.
 func moduleName(file string) string {
@@ -86,7 +118,7 @@ func moduleName(file string) string {
 const moduleFolder = "/lib/modules/kprobelab/"
 
 // Load loads a module from the content of its .ko file, with its parameters. The error is a *ModuleError if the kernel
-// refuses it, a *PanicError if the kernel panicked.
+// refuses it, a *PanicError if the kernel panicked. With these errors the Module is there, too: Judge says what it left.
 func (k *Kernel) Load(ctx context.Context, name string, code []byte, parameters string) (*Module, error) {
 	m := &Module{Name: moduleName(name), k: k}
 	if _, err := k.toInit(); err != nil {
@@ -96,20 +128,38 @@ func (k *Kernel) Load(ctx context.Context, name string, code []byte, parameters 
 	if err := k.Put([]hostfiles.File{{Path: file, Mode: 0o644, Data: code}}); err != nil {
 		return nil, err
 	}
-	m.log, m.text = k.logged(), k.textNow()
+	m.log, m.text, m.slots = k.logged(), k.textNow(), k.slotCounts()
+	m.watch = k.watchModule(m.Name)
 	m.before = map[x86.Addr]bool{}
 	for _, p := range k.probes() {
 		m.before[p.at] = true
 	}
-	if err := m.ask(ctx, false, "load", file, parameters); err != nil {
-		return nil, err
+	err := m.ask(ctx, false, "load", file, parameters)
+	if refused := (*ModuleError)(nil); errors.As(err, &refused) {
+		m.end()
 	}
 	m.Look()
-	return m, nil
+	return m, err
 }
 
-// Look finds the probes that the module has registered by now.
+// end: the kernel has unloaded the module.
+func (m *Module) end() {
+	m.ended, m.watch.ended, m.endLog = true, true, m.k.logged()
+	m.k.settle()
+}
+
+// Look finds the probes that the module has registered by now, and their counts.
 func (m *Module) Look() {
+	if m.watch.layout.known {
+		m.watch.count()
+		m.Probes = nil
+		for _, p := range m.watch.order {
+			if !p.refused() {
+				m.Probes = append(m.Probes, p.ModuleProbe)
+			}
+		}
+		return
+	}
 	now := m.new()
 	for _, p := range m.Probes {
 		if !slices.ContainsFunc(now, func(n ModuleProbe) bool { return n.at == p.at }) {
@@ -127,27 +177,6 @@ func (m *Module) new() (list []ModuleProbe) {
 		}
 	}
 	return list
-}
-
-// Unload unloads the module, and says what it has left. The judgement comes with an error, too, as far as it is known.
-func (m *Module) Unload(ctx context.Context) (*Judgement, error) {
-	m.Look()
-	err := m.ask(ctx, true, "unload", m.Name)
-	return m.Judge(), err
-}
-
-// Judge says what the module has left by now.
-func (m *Module) Judge() *Judgement {
-	j := &Judgement{Log: m.log.lines(), Trouble: m.log.trouble(), Changed: m.changed()}
-	for _, left := range m.new() {
-		for _, p := range m.Probes {
-			if p.at == left.at && left.Place == "" {
-				left.Place = p.Place // its memory is gone
-			}
-		}
-		j.Left = append(j.Left, left)
-	}
-	return j
 }
 
 // ask runs the supervisor's program that makes the system call.
@@ -260,7 +289,7 @@ func (m *Module) changed() (list []string) {
 			continue
 		}
 		for i := at; i < end && len(list) < bounded.ChangedPlaces; i++ {
-			if now[i] != m.text[i] {
+			if now[i] != m.text[i] && !m.ownBranch(r.Start.Add(int64(i))) {
 				list = append(list, m.k.machine.Symbolize(r.Start.Add(int64(i))))
 				i += near
 			}

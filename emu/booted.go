@@ -61,6 +61,9 @@ type booted struct {
 	hostCall func(*x86.PtRegs) bool
 	// seeCall is shown system calls that the kernel gets.
 	seeCall func(*x86.PtRegs)
+	// executed is shown the instructions in shown before they are executed.
+	executed func(*x86.PtRegs)
+	shown    map[x86.Addr]bool
 	// caller is the task that makes a call of the host's, 0 without one.
 	caller x86.Addr
 	// hooked are the instructions that have a hook of their own.

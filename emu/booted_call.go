@@ -93,6 +93,35 @@ func kplSeeSyscall(h C.uintptr_t, regs *C.kpl_regs) {
 	})
 }
 
+// OnExecuted makes the machine call fn before an instruction is executed, in place of the fn before.
+func (e *engine) OnExecuted(fn func(regs *x86.PtRegs)) { e.b.executed = fn }
+
+// ShowExecuted adds an instruction to those that OnExecuted's fn gets.
+func (e *engine) ShowExecuted(at x86.Addr) bool {
+	if e.b.shown[at] {
+		return true
+	}
+	if len(e.b.shown) >= maxHooked {
+		return false
+	}
+	e.b.shown[at] = true
+	C.kpl_hook_shown(e.cur.c, C.uint64_t(at))
+	C.kpl_cpu_drop(e.cur.c, C.uint64_t(at), C.uint64_t(at+1))
+	return true
+}
+
+//export kplExecuted
+func kplExecuted(h C.uintptr_t, regs *C.kpl_regs) {
+	e := engineOf(h)
+	if e.b.executed == nil {
+		return
+	}
+	e.host.Call(func() contract.HostAnswer {
+		e.b.executed((*x86.PtRegs)(unsafe.Pointer(regs)))
+		return contract.Resume
+	})
+}
+
 //export kplSyscall
 func kplSyscall(h C.uintptr_t, cpu C.int, regs *C.kpl_regs) C.int {
 	e := engineOf(h)

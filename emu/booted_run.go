@@ -16,7 +16,7 @@ import (
 )
 
 func newBooted(src machine.BootedSource) *booted {
-	return &booted{src: src, core: src.Core(), hooked: map[x86.Addr]bool{}}
+	return &booted{src: src, core: src.Core(), hooked: map[x86.Addr]bool{}, shown: map[x86.Addr]bool{}}
 }
 
 // The machine's own memory, in module space from the top down, where no kernel gets

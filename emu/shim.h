@@ -365,5 +365,6 @@ void kpl_hook_exit(kpl_cpu *c, uint64_t at);
 void kpl_hook_dead(kpl_cpu *c, uint64_t at);
 void kpl_hook_dump(kpl_cpu *c, uint64_t at);
 void kpl_hook_stop(kpl_cpu *c, uint64_t at);
+void kpl_hook_shown(kpl_cpu *c, uint64_t at);
 
 #endif

@@ -691,10 +691,10 @@ static int own_at(const kpl_machine *m, uint64_t at)
 	return low;
 }
 
-/* Does what is to be done before the instruction. */
+/* Does what is to be done before the instruction. That may add more of it at other instructions. */
 void kpl_do_own(kpl_cpu *c, uint64_t at)
 {
-	for (int i = own_at(c->m, at); i < c->m->nown && c->m->own[i].at == at; i++)
+	for (int n = 0, i; (i = own_at(c->m, at) + n) < c->m->nown && c->m->own[i].at == at; n++)
 		c->m->own[i].what(c, at);
 }
 
@@ -789,6 +789,25 @@ static void stops(kpl_cpu *c, uint64_t at)
 void kpl_hook_stop(kpl_cpu *c, uint64_t at)
 {
 	kpl_add_own(c, at, stops);
+}
+
+/* An instruction that the host wants to see. */
+static void shows(kpl_cpu *c, uint64_t at)
+{
+	kpl_regs regs;
+
+	if (c->reason)
+		return;
+	kpl_read_regs(c, &regs);
+	regs.ip = at;
+	struct level l = kpl_enter_go(c, 1);
+	kplExecuted(c->m->handle, &regs);
+	kpl_leave_go(c, &l);
+}
+
+void kpl_hook_shown(kpl_cpu *c, uint64_t at)
+{
+	kpl_add_own(c, at, shows);
 }
 
 uc_err kpl_add_hooks(kpl_cpu *c)

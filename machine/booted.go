@@ -35,13 +35,15 @@ type Booted interface {
 
 	// Call calls a function in the task that runs. The result is the registers at its end.
 	Call(addr x86.Addr, args []uint64) (x86.PtRegs, error)
-	// SystemCalls, Resume, Alone, Stopped, OnHostCall and OnSystemCalls are the methods of Machine.
+	// SystemCalls, Resume, Alone, Stopped, OnHostCall, OnSystemCalls, OnExecuted and ShowExecuted are the methods of Machine.
 	SystemCalls(n, nr uint64, args []uint64) (int64, error)
 	Resume(stop x86.Addr) (bool, error)
 	Alone(on bool)
 	Stopped() x86.PtRegs
 	OnHostCall(group uint16, fn func(regs *x86.PtRegs) (done bool))
 	OnSystemCalls(numbers []uint64, fn func(regs *x86.PtRegs))
+	OnExecuted(fn func(regs *x86.PtRegs))
+	ShowExecuted(at x86.Addr) bool
 	// Current is the address of the running task's task_struct, TaskStruct the address for a task's
 	// number, TaskNumber the number, -1 if it has none.
 	Current() x86.Addr
@@ -192,6 +194,20 @@ func (m *Machine) OnSystemCalls(numbers []uint64, fn func(regs *x86.PtRegs)) {
 	if m.booted != nil {
 		m.booted.OnSystemCalls(numbers, fn)
 	}
+}
+
+// OnExecuted makes the machine call fn before a CPU of a booted kernel executes an instruction that ShowExecuted has
+// named. fn sees the registers and changes nothing; it may name more instructions. nil ends it.
+func (m *Machine) OnExecuted(fn func(regs *x86.PtRegs)) {
+	if m.booted != nil {
+		m.booted.OnExecuted(fn)
+	}
+}
+
+// ShowExecuted names an instruction for OnExecuted. It stays named, also after a Restore. It returns false without a
+// booted kernel, and if there are too many.
+func (m *Machine) ShowExecuted(at x86.Addr) bool {
+	return m.booted != nil && m.booted.ShowExecuted(at)
 }
 
 // TextIsShared reports whether the guest may change its text itself: a booted kernel does.

@@ -90,8 +90,14 @@ func (m *Machine) Watch(list []Watch, hit func(hits []WatchHit, regs *x86.PtRegs
 		return err
 	}
 	m.watch = hit
+	if len(list) == 0 {
+		m.watch = nil
+	}
 	return nil
 }
+
+// Watching reports whether there is a list.
+func (m *Machine) Watching() bool { return m.watch != nil }
 
 // Watched reports the accesses of the instruction that has just completed, or a WatchExec.
 func (h *Host) Watched(hits []WatchHit, regs *x86.PtRegs) (answer contract.HostAnswer) {

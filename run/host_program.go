@@ -101,11 +101,18 @@ func (r *runner) host(j bound) error {
 	for _, l := range lines {
 		l.end()
 	}
-	if err := r.hostEnded(j, &h, k, res, err); err != nil {
-		return err
+	failed := r.hostEnded(j, &h, k, res, err)
+	switch {
+	case module == nil:
+	case failed != nil && err != nil: // the kernel does not run any more
+		r.judged(module, module.Judge(), "is not unloaded")
+	default:
+		if err := r.unload(&h, k, module); failed == nil {
+			failed = err
+		}
 	}
-	if err := r.unload(&h, k, module); err != nil {
-		return err
+	if failed != nil {
+		return failed
 	}
 	return r.out(&h, k)
 }
@@ -133,7 +140,9 @@ func (r *runner) hostEnded(j bound, h *HostProgram, k *booted.Kernel, res *boote
 			r.log("exec", "files of the host that were looked for in vain:"+flags)
 		}
 	}
-	r.trouble(res.Trouble)
+	if h.Module == nil { // else the lines come with the judgement
+		r.trouble(res.Trouble)
+	}
 	for i, w := range res.Workloads {
 		switch {
 		case res.NeverReady:
@@ -193,61 +202,6 @@ func (r *runner) trouble(lines []string) {
 	for _, line := range lines {
 		r.log("dmesg", line)
 	}
-}
-
-// load loads the module.
-func (r *runner) load(k *booted.Kernel, h *HostProgram) (*booted.Module, error) {
-	if h.Module == nil {
-		return nil, nil
-	}
-	m, err := k.Load(h.Context, h.Module.Name, h.Module.Code, h.Module.Parameters)
-	var e *booted.ModuleError
-	if errors.As(err, &e) {
-		r.trouble(e.Log)
-	}
-	var p *booted.PanicError
-	switch {
-	case errors.As(err, &p):
-		r.trouble(p.Log)
-		return nil, refused(fmt.Errorf("%w: %w", ErrFailed, err))
-	case err != nil:
-		return nil, programError(r.lab.Image.Name(), "", err)
-	}
-	for _, p := range m.Probes {
-		r.log("module", fmt.Sprintf("%s has a probe at %s", m.Name, p.Place))
-	}
-	return m, nil
-}
-
-// unload unloads the module, and says what it has left.
-func (r *runner) unload(h *HostProgram, k *booted.Kernel, m *booted.Module) error {
-	if m == nil {
-		return nil
-	}
-	j, err := m.Unload(h.Context)
-	r.trouble(j.Log)
-	for _, p := range m.Probes {
-		if p.Missed > 0 {
-			r.log("module", fmt.Sprintf("the probe of %s at %s missed %d hits", m.Name, p.Place, p.Missed))
-		}
-	}
-	for _, p := range j.Left {
-		r.log("module", fmt.Sprintf("%s is unloaded, and its probe at %s is still there: its next hit runs code that is gone", m.Name, p.Place))
-	}
-	for _, place := range j.Changed {
-		r.log("module", fmt.Sprintf("%s is unloaded, and the kernel's text at %s is not as before", m.Name, place))
-	}
-	var p *booted.PanicError
-	switch {
-	case errors.As(err, &p), booted.Oops(j.Trouble) != "":
-		return refused(OneLine(errors.Join(fmt.Errorf("%w after the module %s was unloaded", ErrFailed, m.Name), err)))
-	case err != nil:
-		return refused(OneLine(err))
-	case !j.Clean():
-		return refused(fmt.Errorf("the module %s has left something", m.Name))
-	}
-	r.log("module", m.Name+" is unloaded, and has left nothing")
-	return nil
 }
 
 // out takes files out of the guest.

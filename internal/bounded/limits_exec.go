@@ -32,6 +32,12 @@ const (
 	// ChangedPlaces bounds the places of text that are named as changed by a module.
 	// Test: TestTablesOfProbesWithoutEnd
 	ChangedPlaces = 64
+	// ModuleAllocations bounds the pieces of memory of a module that are remembered.
+	// Test: TestMemoryOfModules
+	ModuleAllocations = 1 << 16
+	// FreedBytes bounds what is watched of a piece of memory that a module gave back, in bytes.
+	// Test: TestMemoryOfModules
+	FreedBytes = 4096
 	// Libraries bounds the libraries of a program.
 	// Test: TestProgramsThatNeedMuch
 	Libraries = 4096

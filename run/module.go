@@ -1,0 +1,122 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+
+	"kprobelab/booted"
+)
+
+// load loads the module.
+func (r *runner) load(k *booted.Kernel, h *HostProgram) (*booted.Module, error) {
+	if h.Module == nil {
+		return nil, nil
+	}
+	m, err := k.Load(h.Context, h.Module.Name, h.Module.Code, h.Module.Parameters)
+	if err == nil {
+		for _, p := range m.Probes {
+			r.log("module", fmt.Sprintf("%s has a %s at %s", m.Name, kindOf(&p), p.Place))
+		}
+		return m, nil
+	}
+	if m == nil {
+		return nil, programError(r.lab.Image.Name(), "", err)
+	}
+	j := m.Judge()
+	r.trouble(j.Log)
+	r.judged(m, j, "is not loaded")
+	if p := (*booted.PanicError)(nil); errors.As(err, &p) || booted.Oops(j.Trouble) != "" {
+		return nil, refused(OneLine(fmt.Errorf("%w: %w", ErrFailed, err)))
+	}
+	return nil, programError(r.lab.Image.Name(), "", err)
+}
+
+// unload unloads the module, and says what it did and has left.
+func (r *runner) unload(h *HostProgram, k *booted.Kernel, m *booted.Module) error {
+	if m == nil {
+		return nil
+	}
+	j, err := m.Unload(h.Context)
+	r.trouble(j.Log)
+	end := "is unloaded"
+	if err != nil {
+		end = "is not unloaded"
+	}
+	r.judged(m, j, end)
+	var p *booted.PanicError
+	switch {
+	case errors.As(err, &p), booted.Oops(j.Trouble) != "":
+		return refused(OneLine(errors.Join(fmt.Errorf("%w after the module %s was unloaded", ErrFailed, m.Name), err)))
+	case err != nil:
+		return refused(OneLine(err))
+	case !j.Clean():
+		return refused(fmt.Errorf("the module %s has left something, or did what it must not do", m.Name))
+	}
+	r.log("module", m.Name+" is unloaded, and has left nothing")
+	return nil
+}
+
+// kindOf is the word for a probe.
+func kindOf(p *booted.ModuleProbe) string {
+	if p.Return {
+		return "return probe"
+	}
+	return "probe"
+}
+
+// judged says a judgement. end is the end of the module, as a verb.
+func (r *runner) judged(m *booted.Module, j *booted.Judgement, end string) {
+	say := func(format string, args ...any) { r.log("module", fmt.Sprintf(format, args...)) }
+	for _, p := range j.Probes {
+		if p.Errno == 0 {
+			say("the %s of %s at %s: %s", kindOf(&p), m.Name, p.Place, counts(&p))
+		}
+	}
+	for _, f := range j.Faults {
+		say("%s", f.Text)
+	}
+	for _, p := range j.Left {
+		say("%s %s, and its %s at %s is still there: its next hit runs code that is gone", m.Name, end, kindOf(&p), p.Place)
+	}
+	for _, place := range j.Changed {
+		say("%s %s, and the kernel's text at %s is not as before", m.Name, end, place)
+	}
+	if j.Slots > 0 {
+		say("%s %s, and has not given back %d slots of kprobes", m.Name, end, j.Slots)
+	}
+	if j.OptimizedSlots > 0 {
+		say("%s %s, and has not given back %d slots of optimized kprobes", m.Name, end, j.OptimizedSlots)
+	}
+	for _, a := range j.Memory {
+		size := "memory"
+		if a.Size > 0 {
+			size = fmt.Sprintf("%d bytes", a.Size)
+		}
+		say("%s %s, and has not given back %s of %s at %s", m.Name, end, size, a.By, a.At)
+	}
+	if j.After > 0 {
+		say("%d handlers of %s began after its end", j.After, m.Name)
+	}
+	if j.Ran != "" {
+		say("%s", j.Ran)
+	}
+	for _, text := range j.Untold {
+		say("not told: %s", text)
+	}
+}
+
+// counts says the hits of a probe.
+func counts(p *booted.ModuleProbe) string {
+	text := "hits are not counted"
+	if p.Counted {
+		text = fmt.Sprintf("%d hits", p.Hits)
+		if p.Return {
+			text += fmt.Sprintf(", %d returns", p.Returns)
+		}
+	}
+	text += fmt.Sprintf(", %d missed", p.Missed)
+	if p.Exhausted > 0 {
+		text += fmt.Sprintf(", %d without an instance", p.Exhausted)
+	}
+	return text
+}
