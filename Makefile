@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo bpf-tools page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-check conformance-configs conformance-explore conformance-forms conformance-hazards conformance-levels conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-aliases conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch decoder decoder-kernel decoder-opponents decoder-speed guest selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-mount test-page test-root test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo bpf-tools page demo dumps kernel archive tools-table conformance conformance-all conformance-bpftrace conformance-check conformance-configs conformance-explore conformance-forms conformance-hazards conformance-levels conformance-modules conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-aliases conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch decoder decoder-kernel decoder-opponents decoder-speed guest selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-mount test-page test-root test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -111,6 +111,9 @@ conformance-hazards: ## show on booted kernels that hazards do what kprobelab ha
 
 conformance-levels: ## ask kernels which value each dated field has in them (profile/testdata/asked.txt)
 	@scripts/conformance-levels.sh
+
+conformance-modules: build ## load the kernel's sample modules and eight faulty ones on booted kernels, under QEMU and here, and compare what they print
+	@scripts/conformance-modules.sh
 
 conformance-own: build ## ask booted kernels' own register_kprobe, in this program, and compare its answers
 	@scripts/conformance-own.sh

@@ -1,6 +1,10 @@
 package booted
 
-import "kprobelab/x86"
+import (
+	"slices"
+
+	"kprobelab/x86"
+)
 
 // executions calls functions before instructions of the guest are executed.
 type executions struct {
@@ -49,13 +53,19 @@ func (e *executions) execute(regs *x86.PtRegs) {
 	if len(list) == 0 {
 		return
 	}
-	task := e.k.machine.RunningTask()
-	for i := len(list) - 1; i >= 0; i-- {
-		if r := list[i]; r.task == task && r.stack == regs.SP {
-			e.returns[at] = append(list[:i:i], list[i+1:]...)
-			r.fn(regs)
-			return
+	// A function that ends by a jump to another one returns with it: the inner one comes first.
+	task, kept := e.k.machine.RunningTask(), list[:0:0]
+	var ended []returning
+	for _, r := range list {
+		if r.task == task && r.stack == regs.SP {
+			ended = append(ended, r)
+		} else {
+			kept = append(kept, r)
 		}
+	}
+	e.returns[at] = kept
+	for _, r := range slices.Backward(ended) {
+		r.fn(regs)
 	}
 }
 

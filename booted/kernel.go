@@ -41,6 +41,8 @@ type Kernel struct {
 	init initTask
 	// executions are the instructions that a module's watch sees.
 	executions executions
+	// layout is of types that a module's watch reads, nil before there was one.
+	layout *moduleLayout
 	// super is the task of the supervisor of programs, 0 without one.
 	super x86.Addr
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/kimage"
 	"kprobelab/x86"
 )
@@ -18,8 +19,8 @@ import (
 type slotCounts struct{ kprobes, optimized int }
 
 func (k *Kernel) slotCounts() slotCounts {
-	l := layoutOf(k.image.Types())
-	return slotCounts{k.slots(&l, "kprobe_insn_slots"), k.slots(&l, "kprobe_optinsn_slots")}
+	l := k.moduleLayout()
+	return slotCounts{k.slots(l, "kprobe_insn_slots"), k.slots(l, "kprobe_optinsn_slots")}
 }
 
 // settle lets virtual time pass until the kernel's optimizer has nothing left to do, for two seconds at most.
@@ -107,6 +108,9 @@ func (w *moduleWatch) untold() (list []string) {
 		if !p.Counted && !p.refused() {
 			list = append(list, fmt.Sprintf("the probe at %s has no handler: its hits are not counted", p.Place))
 		}
+	}
+	if w.forgot {
+		list = append(list, fmt.Sprintf("the module took more than %d pieces of memory at once: the rest is not known", bounded.ModuleAllocations))
 	}
 	if len(w.freed) > 0 && !w.watching {
 		list = append(list, "uses of freed memory are not seen beside --watch")

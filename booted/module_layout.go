@@ -48,6 +48,15 @@ func layoutOf(types *kimage.Types) (l moduleLayout) {
 	return l
 }
 
+// moduleLayout is the layout of the kernel's own types, read once.
+func (k *Kernel) moduleLayout() *moduleLayout {
+	if k.layout == nil {
+		l := layoutOf(k.image.Types())
+		k.layout = &l
+	}
+	return k.layout
+}
+
 // modules reads where struct module has its memory: an array since 6.4, two structures before.
 func (l *moduleLayout) modules(types *kimage.Types) bool {
 	var m memoryPlace

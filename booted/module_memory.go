@@ -80,10 +80,17 @@ func (w *moduleWatch) takes(f taking, regs *x86.PtRegs) {
 			delete(w.freed, a.at)
 			w.lookAtFreed()
 		}
-		if len(w.taken) < bounded.ModuleAllocations {
-			w.taken[a.at] = a
-		}
+		w.took(a)
 	})
+}
+
+// took remembers an allocation, if there is room.
+func (w *moduleWatch) took(a Allocation) {
+	if len(w.taken) < bounded.ModuleAllocations {
+		w.taken[a.at] = a
+	} else {
+		w.forgot = true
+	}
 }
 
 func (w *moduleWatch) gives(by string, at x86.Addr, regs *x86.PtRegs) {
@@ -113,19 +120,24 @@ func (w *moduleWatch) lookAtFreed() {
 	if !w.live() {
 		clear(w.freed)
 	}
-	var list []machine.Watch
-	for at, a := range w.freed {
-		size := min(a.Size, bounded.FreedBytes)
-		for o := uint64(0); o < size; o += machine.MaxWatch {
-			list = append(list, machine.Watch{Addr: at + x86.Addr(o), Len: uint32(min(machine.MaxWatch, size-o)), Kinds: machine.WatchRead | machine.WatchWrite})
-		}
-	}
+	list := w.freedBytes()
 	if len(list) == 0 && !w.watching || !w.watching && w.k.machine.Watching() {
 		return
 	}
 	if w.k.machine.Watch(list, func(hits []machine.WatchHit, regs *x86.PtRegs) { w.accesses(list, hits, regs) }) == nil {
 		w.watching = len(list) > 0
 	}
+}
+
+// freedBytes are the watches of the freed memory.
+func (w *moduleWatch) freedBytes() (list []machine.Watch) {
+	for at, a := range w.freed {
+		size := min(a.Size, bounded.FreedBytes)
+		for o := uint64(0); o < size && len(list) < machine.MaxWatches; o += machine.MaxWatch {
+			list = append(list, machine.Watch{Addr: at + x86.Addr(o), Len: uint32(min(machine.MaxWatch, size-o)), Kinds: machine.WatchRead | machine.WatchWrite})
+		}
+	}
+	return list
 }
 
 // accesses: an instruction has read or written freed memory.

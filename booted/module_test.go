@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/internal/bounded"
+	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
@@ -31,4 +32,22 @@ func TestNamesOfModules(t *testing.T) {
 	for file, want := range map[string]string{"/x/my-driver.ko": "my_driver", "a.b.ko.xz": "a.b", "plain": "plain", ".ko": ".ko"} {
 		require.Equal(t, want, moduleName(file))
 	}
+}
+
+// TestMemoryOfModules: what is remembered of a module's memory, and watched of what it gave back, has a bound.
+func TestMemoryOfModules(t *testing.T) {
+	w := &moduleWatch{taken: map[x86.Addr]Allocation{}, freed: map[x86.Addr]Allocation{0x1000: {Size: 1 << 40}, 0x9000: {Size: 12}}}
+	for i := range bounded.ModuleAllocations + 3 {
+		w.took(Allocation{at: x86.Addr(i + 1)})
+	}
+	require.Len(t, w.taken, bounded.ModuleAllocations)
+	require.True(t, w.forgot)
+	require.Len(t, w.freedBytes(), bounded.FreedBytes/machine.MaxWatch+2)
+	for i := range 40 {
+		w.freed[x86.Addr(i)<<32] = Allocation{Size: 1 << 20}
+	}
+	for range 200 {
+		w.freed[x86.Addr(len(w.freed))<<20] = Allocation{Size: 1 << 20}
+	}
+	require.Len(t, w.freedBytes(), machine.MaxWatches)
 }

@@ -13,7 +13,7 @@ import (
 type moduleWatch struct {
 	k      *Kernel
 	name   string
-	layout moduleLayout
+	layout *moduleLayout
 	// memory holds the module's own pieces, from the call of its init on.
 	memory []x86.Range
 	// probes are the registered and refused probes by their struct kprobe, in order.
@@ -24,6 +24,8 @@ type moduleWatch struct {
 	// taken is the memory that the module has, freed the memory that it gave back while it had probes.
 	taken map[x86.Addr]Allocation
 	freed map[x86.Addr]Allocation
+	// forgot: there was more memory than is remembered.
+	forgot bool
 	// watching: accesses to freed memory are reported.
 	watching bool
 	faults   []Fault
@@ -69,7 +71,7 @@ type Allocation struct {
 
 // watchModule begins to follow a module, before it is loaded.
 func (k *Kernel) watchModule(name string) *moduleWatch {
-	w := &moduleWatch{k: k, name: name, layout: layoutOf(k.image.Types()), probes: map[x86.Addr]*watchedProbe{}, inside: map[x86.Addr][]handlerFrame{},
+	w := &moduleWatch{k: k, name: name, layout: k.moduleLayout(), probes: map[x86.Addr]*watchedProbe{}, inside: map[x86.Addr][]handlerFrame{},
 		taken: map[x86.Addr]Allocation{}, freed: map[x86.Addr]Allocation{}}
 	if !w.layout.known {
 		return w
@@ -99,7 +101,7 @@ func (w *moduleWatch) on(function string, fn func(*x86.PtRegs)) {
 func (w *moduleWatch) begins(regs *x86.PtRegs) {
 	module := x86.Addr(regs.DI)
 	if w.k.kernelString(module+w.layout.name, 64) == w.name {
-		w.memory = w.k.ranges(&w.layout, module)
+		w.memory = w.k.ranges(w.layout, module)
 	}
 }
 
@@ -271,7 +273,7 @@ func (w *moduleWatch) follow(p *watchedProbe) {
 	}
 	returned := func(count bool) func(*x86.PtRegs) {
 		return func(regs *x86.PtRegs) {
-			if w.k.kretprobeOf(&w.layout, x86.Addr(regs.DI)) != p.returned {
+			if w.k.kretprobeOf(w.layout, x86.Addr(regs.DI)) != p.returned {
 				return
 			}
 			if count {

@@ -117,6 +117,7 @@ same() {
 			rule("process numbers", "returned [0-9]+ and", "returned P and")
 			rule("addresses", "(0x)?ffff[0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f]", "ADDRESS")
 			rule("addresses", "(0x)?00000000[0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f]", "ADDRESS")
+			rule("numbers of oopses", "end trace [0-9a-f]+ ", "end trace N ")
 			rule("addresses", "PGD [0-9a-f]+( P4D [0-9a-f]+)?( PUD [0-9a-f]+)?( PMD [0-9a-f]+)?( PTE [0-9a-f]+)?", "PGD ADDRESSES")
 			rule("addresses", " sp 00007ff[0-9a-f]+ ", " sp ADDRESS ")
 			print

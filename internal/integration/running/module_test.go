@@ -2,9 +2,11 @@ package running
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,11 +15,12 @@ import (
 	"kprobelab"
 	"kprobelab/booted"
 	"kprobelab/errno"
+	"kprobelab/x86"
 )
 
-// built builds a module of testdata for the kernel, by kbuild and the kernel's own headers, as scripts/kernel-headers.sh leaves
-// them. The test is skipped without them.
-func built(t *testing.T, k *kernel, name string) []byte {
+// built builds the modules of a folder for the kernel, by kbuild and the kernel's own headers, as scripts/kernel-headers.sh
+// leaves them, and returns a function that reads one. The test is skipped without them.
+func built(t *testing.T, k *kernel, folder string) func(name string) []byte {
 	release := strings.TrimSpace(k.shell("uname -r").out)
 	headers, _ := filepath.Glob("../../../.cache/headers/" + release + "/usr/src/linux-headers-" + release)
 	if len(headers) == 0 {
@@ -25,17 +28,19 @@ func built(t *testing.T, k *kernel, name string) []byte {
 	}
 	dir, err := filepath.Abs(headers[0])
 	require.NoError(t, err)
-	src := filepath.Join(t.TempDir(), name)
-	require.NoError(t, os.CopyFS(src, os.DirFS("testdata/modules/"+name)))
+	src := filepath.Join(t.TempDir(), "modules")
+	require.NoError(t, os.CopyFS(src, os.DirFS(folder)))
 	cmd := exec.Command("make", "-s", "-C", dir, "M="+src, "CC=gcc", "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules")
 	cmd.Env = append(os.Environ(), "MAKEFLAGS=", "MAKELEVEL=", "LC_ALL=C")
 	log, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Skipf("the module does not build here: %v\n%s", err, log)
 	}
-	code, err := os.ReadFile(filepath.Join(src, name+".ko"))
-	require.NoError(t, err)
-	return code
+	return func(name string) []byte {
+		code, err := os.ReadFile(filepath.Join(src, name+".ko"))
+		require.NoError(t, err)
+		return code
+	}
 }
 
 const folders = "for i in 1 2 3 4 5; do mkdir /tmp/d; rmdir /tmp/d; done"
@@ -43,7 +48,7 @@ const folders = "for i in 1 2 3 4 5; do mkdir /tmp/d; rmdir /tmp/d; done"
 // TestModules: a module loads at run time, its probes are hit, and it leaves nothing.
 func TestModules(t *testing.T) {
 	k := boot(t, "6.1")
-	code := built(t, k, "planted")
+	code := built(t, k, "testdata/modules/planted")("planted")
 	ctx := context.Background()
 	m, err := k.Load(ctx, "planted.ko", code, "")
 	require.NoError(t, err)
@@ -62,6 +67,8 @@ func TestModules(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, j.Clean(), "%+v", j)
 	require.Contains(t, j.Log[len(j.Log)-1], "planted: 5 hits")
+	require.Equal(t, map[string][4]uint64{"vfs_mkdir": {5, 0, 0, 0}, "vfs_rmdir": {5, 5, 0, 0}}, hits(j))
+	require.Empty(t, j.Untold)
 	_, err = m.Unload(ctx)
 	require.ErrorIs(t, err, errno.ENOENT)
 
@@ -80,6 +87,110 @@ func TestModules(t *testing.T) {
 		require.NotZero(t, r.Code)
 	}
 	require.Contains(t, strings.Join(r.Trouble, "\n"), "BUG: unable to handle page fault for address: ffffffffc0")
+}
+
+// hits are the counts of a judgement's probes, by function.
+func hits(j *booted.Judgement) map[string][4]uint64 {
+	all := map[string][4]uint64{}
+	for _, p := range j.Probes {
+		all[strings.Split(p.Place, "+")[0]] = [4]uint64{p.Hits, p.Returns, p.Missed, p.Exhausted}
+	}
+	return all
+}
+
+// TestJudgementsOfModules: what a module has taken and has not given back is told, and nothing of one that gave all back.
+func TestJudgementsOfModules(t *testing.T) {
+	k := boot(t, "6.1")
+	code := built(t, k, "testdata/modules/planted")("planted")
+	for _, c := range []struct {
+		name, parameters string
+		hits             map[string][4]uint64
+		left             int
+		slots, optimized int
+		memory           []string
+	}{
+		{"out_of_line", "at=5", map[string][4]uint64{"vfs_mkdir": {5, 0, 0, 0}, "vfs_rmdir": {5, 5, 0, 0}}, 0, 0, 0, nil},
+		{"out_of_line_left", "at=5 forgets=1", map[string][4]uint64{"vfs_mkdir": {5, 0, 0, 0}, "vfs_rmdir": {5, 5, 0, 0}}, 1, 1, 1, nil},
+		{"missed", "misses=1", map[string][4]uint64{"vfs_mkdir": {5, 0, 0, 0}, "vfs_rmdir": {5, 5, 0, 0}, "kstrtoint": {0, 0, 5, 0}}, 0, 0, 0, nil},
+		{"memory", "leaks=1", map[string][4]uint64{"vfs_mkdir": {5, 0, 0, 0}, "vfs_rmdir": {5, 5, 0, 0}}, 0, 0, 0, []string{"kmalloc_trace 64", "vmalloc 5000", "__alloc_percpu 4"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k.restore()
+			ctx := context.Background()
+			m, err := k.Load(ctx, "planted.ko", code, c.parameters)
+			require.NoError(t, err)
+			_, err = k.Run(ctx, &booted.Session{Program: sh(folders, nil)})
+			require.NoError(t, err)
+			j, err := m.Unload(ctx)
+			require.NoError(t, err)
+			require.Equal(t, c.hits, hits(j))
+			require.Len(t, j.Left, c.left)
+			require.Equal(t, [2]int{c.slots, c.optimized}, [2]int{j.Slots, j.OptimizedSlots})
+			var memory []string
+			for _, a := range j.Memory {
+				memory = append(memory, fmt.Sprintf("%s %d", a.By, a.Size))
+			}
+			require.ElementsMatch(t, c.memory, memory)
+			require.Equal(t, c.left == 0 && c.memory == nil, j.Clean(), "%+v", j)
+			require.Empty(t, j.Faults)
+		})
+	}
+}
+
+// TestFaultsOfModules: each fault has its name.
+func TestFaultsOfModules(t *testing.T) {
+	k := boot(t, "6.1")
+	code := built(t, k, "../../../testdata/modules")
+	for name, want := range map[string]string{
+		"forgets_probe": "", "forgets_return": "", "init_fails": "",
+		"sleeps": "sleeps", "unregisters_inside": "sleeps unregisters-inside", "registers_twice": "registered-twice", "blacklisted": "blacklisted", "frees_first": "freed-data",
+	} {
+		t.Run(name, func(t *testing.T) {
+			k.restore()
+			ctx := context.Background()
+			m, err := k.Load(ctx, name+".ko", code(name), "")
+			var j *booted.Judgement
+			if err != nil {
+				require.Contains(t, []string{"blacklisted", "init_fails"}, name, err)
+				j = m.Judge()
+			} else {
+				_, err := k.Run(ctx, &booted.Session{Program: sh("hostname first", nil)})
+				require.NoError(t, err)
+				j, err = m.Unload(ctx)
+				require.NoError(t, err)
+			}
+			var rules []string
+			for _, f := range j.Faults {
+				rules = append(rules, f.Rule)
+			}
+			slices.Sort(rules)
+			require.Equal(t, want, strings.Join(rules, " "), "%+v", j.Faults)
+			left := map[string]int{"forgets_probe": 1, "forgets_return": 1, "init_fails": 2}[name]
+			require.Len(t, j.Left, left)
+			require.False(t, j.Clean() && name != "blacklisted", "%+v", j)
+		})
+	}
+}
+
+// TestExecutedInstructions: each execution of a named instruction is seen once, on all processors, and after a restore.
+func TestExecutedInstructions(t *testing.T) {
+	for _, name := range []string{"6.1", "6.1.smp2", "5.10", "newest"} {
+		t.Run(name, func(t *testing.T) {
+			k := boot(t, name)
+			at := k.Image.Lookup("__x64_sys_sethostname")
+			require.Len(t, at, 1)
+			for range 2 {
+				var seen []uint64
+				k.Machine.OnExecuted(func(regs *x86.PtRegs) { seen = append(seen, regs.IP) })
+				require.True(t, k.Machine.ShowExecuted(at[0].Addr))
+				require.Equal(t, ended{0, "", ""}, k.shell("hostname first; hostname second; hostname third"))
+				require.Equal(t, slices.Repeat([]uint64{uint64(at[0].Addr)}, 3), seen)
+				k.restore()
+			}
+			k.Machine.OnExecuted(nil)
+			require.Equal(t, ended{0, "", ""}, k.shell("hostname first"))
+		})
+	}
 }
 
 // TestModulesThatAreRefused: the errno is the kernel's, and its log says why.
