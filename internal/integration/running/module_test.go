@@ -115,6 +115,9 @@ func TestJudgementsOfModules(t *testing.T) {
 		{"memory", "leaks=1", map[string][4]uint64{"vfs_mkdir": {5, 0, 0, 0}, "vfs_rmdir": {5, 5, 0, 0}}, 0, 0, 0, []string{"kmalloc_trace 64", "vmalloc 5000", "__alloc_percpu 4"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if testing.Short() && c.name != "out_of_line_left" {
+				t.Skip("one case is enough for make test")
+			}
 			k.restore()
 			ctx := context.Background()
 			m, err := k.Load(ctx, "planted.ko", code, c.parameters)
@@ -146,6 +149,9 @@ func TestFaultsOfModules(t *testing.T) {
 		"sleeps": "sleeps", "unregisters_inside": "sleeps unregisters-inside", "registers_twice": "registered-twice", "blacklisted": "blacklisted", "frees_first": "freed-data",
 	} {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && name != "sleeps" && name != "init_fails" {
+				t.Skip("two faults are enough for make test")
+			}
 			k.restore()
 			ctx := context.Background()
 			m, err := k.Load(ctx, name+".ko", code(name), "")
