@@ -1,0 +1,86 @@
+#!/bin/sh
+# Runs all of Debian's libbpf-tools on booted kernels, under QEMU's emulation and by kprobelab exec on dumps of the same boots,
+# each tool beside one workload (scripts/bpf/all.sh), and compares what they print (make conformance-bpf; docs/bpf.md has the table).
+#
+# SUITES='bookworm trixie' or KERNEL=FILE picks the kernels; TOOL=sid has the tools of another suite of Debian's than trixie;
+# TOOLS='opensnoop tcplife' picks some. OUT=FOLDER keeps the answers.
+# Ends with 0 when nothing differs without a rule, 1 when something does, and 77 when a kernel, QEMU or the tools cannot be had.
+set -eu
+scripts=$(cd "$(dirname "$0")" && pwd)
+root=${scripts%/*}
+. "$scripts/debian.sh"
+. "$scripts/conformance-tools.sh"
+
+cannot() { say "the tools were NOT compared: $*"; exit 77; }
+lab=$root/bin/kprobelab
+suite=${TOOL:-trixie}
+out=${OUT:-$root/.cache/conformance/bpf-$suite}
+mkdir -p "$out"
+package=libbpf-tools
+if [ "$suite" != trixie ]; then package=libbpf-tools-$suite; fi
+qemu=$(qemu) || cannot "there is no QEMU (see above)"
+tool busybox bookworm busybox-static || cannot "there is no busybox (see above)"
+tool "$package" "$suite" libbpf-tools || cannot "libbpf-tools cannot be had (see above)"
+tree=$tools/$package
+libraries=/usr/lib/x86_64-linux-gnu
+(cd "$root" && CGO_ENABLED=0 go build -o "$out/compare" ./internal/tools/conformance/bpftools)
+
+# Most tools run to SIGINT without an argument.
+arguments() {
+	case $1 in
+	funclatency) echo vfs_read ;;
+	ksnoop) echo trace vfs_read ;;
+	fsdist | fsslower) echo -t ext4 ;;
+	filetop | slabratetop | tcptop | biotop) echo -C 1 4 ;;
+	cachestat | vfsstat) echo 1 4 ;;
+	memleak) echo -a 2 2 ;;
+	llcstat | profile) echo 2 ;;
+	esac
+}
+: >"$out/tools.sh"
+echo kprobelab >"$out/hostname"
+echo 'root:x:0:0::/:/bin/sh' >"$out/passwd"
+set -- --file "$tools/busybox/bin/busybox:/bin/busybox" --file "$tools/busybox/bin/busybox:/bin/sh" --file "$scripts/bpf/all.sh:/scripts/all.sh" \
+	--file "$out/tools.sh:/scripts/tools.sh" --file "$out/hostname:/etc/hostname" --file "$out/passwd:/etc/passwd"
+for file in "$tree"/usr/sbin/*-libbpf; do
+	name=$(basename "$file" -libbpf)
+	case " ${TOOLS:-$name} " in
+	*" $name "*) ;;
+	*) continue ;;
+	esac
+	echo "one $name $(arguments "$name")" >>"$out/tools.sh"
+	set -- "$@" --file "$file:/usr/sbin/$name-libbpf"
+done
+sed -n 's/^one \([^ ]*\).*/\1/p' "$out/tools.sh" | while read -r name; do
+	"$tree$libraries/ld-linux-x86-64.so.2" --library-path "$tree$libraries" --list "$tree/usr/sbin/$name-libbpf"
+done | awk '$3 ~ /^\// { print $3 }' | sort -u >"$out/libraries"
+differs=0
+
+# compare KERNEL FILES...
+compare() {
+	kernel=$1
+	shift
+	release=${kernel##*/vmlinuz-}
+	here=$out/$release
+	"$lab" boot "$kernel" --qemu "$qemu" --append 'nopti norandmaps' --memory 512M -o "$here.core" --format elf >&2 || cannot "$release does not boot (see above)"
+	"$lab" exec --kernel "$here.core" --root "$tree" "$@" /bin/sh /scripts/all.sh >"$here.ours" 2>"$here.ours.err" || say "$release: the dump's shell ended with $?"
+	set -- "$@" --file "$tree$libraries/ld-linux-x86-64.so.2:/lib64/ld-linux-x86-64.so.2"
+	while read -r library; do
+		set -- "$@" --file "$library:$libraries/${library##*/}"
+	done <"$out/libraries"
+	"$lab" boot "$kernel" --qemu "$qemu" --append 'nopti norandmaps' --memory 512M --timeout 60m "$@" --exec '/bin/sh /scripts/all.sh' \
+		>"$here.theirs" 2>"$here.theirs.err" || cannot "the tools do not run on $release (see $here.theirs.err)"
+	echo "$release, libbpf-tools of $suite"
+	"$out/compare" -theirs "$here.theirs" -ours "$here.ours" || differs=1
+	rm -f "$here.core"
+}
+
+if [ -n "${KERNEL:-}" ]; then
+	compare "$KERNEL" "$@"
+else
+	for s in ${SUITES:-bookworm trixie trixie-backports}; do
+		kernel=$(SUITE=$s "$scripts/kernel.sh") || cannot "there is no kernel of $s (see above)"
+		compare "$kernel" "$@"
+	done
+fi
+exit $differs
