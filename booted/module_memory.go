@@ -150,6 +150,9 @@ func (w *moduleWatch) accesses(list []machine.Watch, hits []machine.WatchHit, re
 	for start, a := range w.freed {
 		if at >= start && at < start+x86.Addr(a.Size) {
 			w.fault("freed-data", "the handler of %s's probe at %s uses memory that the module has freed (%s at %s)", w.name, p.Place, a.By, a.At)
+			delete(w.freed, start) // one use is enough: the guest is slow while memory is watched
+			w.lookAtFreed()
+			return
 		}
 	}
 }

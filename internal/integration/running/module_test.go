@@ -122,7 +122,8 @@ func TestJudgementsOfModules(t *testing.T) {
 			ctx := context.Background()
 			m, err := k.Load(ctx, "planted.ko", code, c.parameters)
 			require.NoError(t, err)
-			_, err = k.Run(ctx, &booted.Session{Program: sh(folders, nil)})
+			// The optimizer's worker has its time before the module is unloaded.
+			_, err = k.Run(ctx, &booted.Session{Program: sh(folders+"; sleep 0.2", nil)})
 			require.NoError(t, err)
 			j, err := m.Unload(ctx)
 			require.NoError(t, err)
