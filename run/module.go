@@ -82,10 +82,10 @@ func (r *runner) judged(m *booted.Module, j *booted.Judgement, end string) {
 		say("%s %s, and the kernel's text at %s is not as before", m.Name, end, place)
 	}
 	if j.Slots > 0 {
-		say("%s %s, and has not given back %d slots of kprobes", m.Name, end, j.Slots)
+		say("%s %s, and has not given back %s of kprobes", m.Name, end, number(uint64(j.Slots), "slot"))
 	}
 	if j.OptimizedSlots > 0 {
-		say("%s %s, and has not given back %d slots of optimized kprobes", m.Name, end, j.OptimizedSlots)
+		say("%s %s, and has not given back %s of optimized kprobes", m.Name, end, number(uint64(j.OptimizedSlots), "slot"))
 	}
 	for _, a := range j.Memory {
 		size := "memory"
@@ -95,7 +95,7 @@ func (r *runner) judged(m *booted.Module, j *booted.Judgement, end string) {
 		say("%s %s, and has not given back %s of %s at %s", m.Name, end, size, a.By, a.At)
 	}
 	if j.After > 0 {
-		say("%d handlers of %s began after its end", j.After, m.Name)
+		say("%s of %s began after its end", number(j.After, "handler"), m.Name)
 	}
 	if j.Ran != "" {
 		say("%s", j.Ran)
@@ -109,9 +109,9 @@ func (r *runner) judged(m *booted.Module, j *booted.Judgement, end string) {
 func counts(p *booted.ModuleProbe) string {
 	text := "hits are not counted"
 	if p.Counted {
-		text = fmt.Sprintf("%d hits", p.Hits)
+		text = number(p.Hits, "hit")
 		if p.Return {
-			text += fmt.Sprintf(", %d returns", p.Returns)
+			text += ", " + number(p.Returns, "return")
 		}
 	}
 	text += fmt.Sprintf(", %d missed", p.Missed)
@@ -119,4 +119,12 @@ func counts(p *booted.ModuleProbe) string {
 		text += fmt.Sprintf(", %d without an instance", p.Exhausted)
 	}
 	return text
+}
+
+// number is a count with its noun.
+func number(n uint64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
