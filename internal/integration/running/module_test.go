@@ -87,6 +87,7 @@ func TestModules(t *testing.T) {
 		require.NotZero(t, r.Code)
 	}
 	require.Contains(t, strings.Join(r.Trouble, "\n"), "BUG: unable to handle page fault for address: ffffffffc0")
+	require.Contains(t, m.Judge().Ran, "the kernel used memory of planted at planted+0x")
 }
 
 // hits are the counts of a judgement's probes, by function.
