@@ -204,7 +204,23 @@ func (s *Set) needs(o *object) error {
 // Add adds a file or a folder of the host for a path of the guest. Programs and libraries among the files bring the
 // libraries that they need.
 func (s *Set) Add(host, guest string) error {
+	return s.AddSome(host, guest, func(string) bool { return true })
+}
+
+// AddFolder adds an empty folder of the guest.
+func (s *Set) AddFolder(guest string) error {
+	if f := (File{Path: guest, Mode: fs.ModeDir | 0o755}); s.files[guest].Path == "" {
+		return s.put(f)
+	}
+	return nil
+}
+
+// AddSome is Add for a part of a folder: of the folders below it, those that want accepts by their paths in it.
+func (s *Set) AddSome(host, guest string, want func(inside string) bool) error {
 	return Walk(host, guest, func(f File) error {
+		if inside, below := strings.CutPrefix(f.Path, strings.TrimSuffix(guest, "/")+"/"); below && f.Mode.IsDir() && !want(inside) {
+			return fs.SkipDir
+		}
 		if err := s.put(f); err != nil || f.From == "" {
 			return err
 		}

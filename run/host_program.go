@@ -33,7 +33,12 @@ type HostProgram struct {
 }
 
 // Out is a file or a folder of the guest, and where it goes on the host.
-type Out struct{ Guest, Host string }
+type Out struct {
+	Guest, Host string
+
+	// ifThere: without such a file in the guest, nothing is taken out. isFolder: it is a folder, which the program finds.
+	ifThere, isFolder bool
+}
 
 // ParseOut reads GUEST:HOST.
 func ParseOut(text string) (Out, error) {
@@ -41,7 +46,7 @@ func ParseOut(text string) (Out, error) {
 	if !ok || !strings.HasPrefix(guest, "/") || host == "" {
 		return Out{}, misused("%q: want GUEST:HOST, an absolute path of the guest and one of the host", text)
 	}
-	return Out{guest, host}, nil
+	return Out{Guest: guest, Host: host}, nil
 }
 
 // Module is a module of the kernel's own kind, with its parameters.
@@ -207,6 +212,9 @@ func (r *runner) trouble(lines []string) {
 // out takes files out of the guest.
 func (r *runner) out(h *HostProgram, k *booted.Kernel) error {
 	for _, o := range h.Outs {
+		if !o.there(k.Has) {
+			continue
+		}
 		files, err := k.Get(o.Guest)
 		if err == nil {
 			err = hostfiles.Write(o.Host, files)

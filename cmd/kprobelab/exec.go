@@ -41,7 +41,7 @@ func execCommand(t *term) *cli.Command {
 			&cli.StringSliceFlag{Name: "kernel", Usage: "the `KERNEL`: a dump, an image, or a release in words as kprobelab kernels has them (several: side by side, compared)"},
 			&cli.BoolFlag{Name: "offline", Usage: "fetch nothing, and say what is missing"},
 			&cli.StringFlag{Name: "junit", Destination: &p.junit, Usage: "write the exit codes of all kernels to `FILE` as JUnit XML, for CI"},
-			&cli.StringSliceFlag{Name: "env", Destination: &p.env, Usage: "more environment, `NAME=VALUE` (repeatable)"},
+			&cli.StringSliceFlag{Name: "env", Destination: &p.env, Usage: "more environment, `NAME=VALUE`, or NAME or NAME* of the host's (repeatable)"},
 			&cli.StringFlag{Name: "cwd", Destination: &p.dir, DefaultText: "/", Usage: "the `FOLDER` that the program begins in"},
 			&cli.StringFlag{Name: "stdin", Destination: &p.stdin, Usage: "what it reads, from `FILE`, - for standard input"},
 			&cli.GenericFlag{Name: "before", Value: parsed(&p.Jobs, run.ParseJob),
@@ -104,16 +104,20 @@ func (p *execDoor) program(c *cli.Command) error {
 	if len(args) > 0 {
 		p.Jobs = append(p.Jobs, run.ProgramJob(args))
 	}
+	env, err := run.Environment(p.env, os.Environ())
+	if err != nil {
+		return err
+	}
 	own := len(p.Jobs) - 1
 	p.Jobs = append(p.Jobs, p.after...)
 	alone := len(args) > 0 && !p.exits // the program has the input for itself, as it comes
-	input, err := []byte(nil), error(nil)
+	input := []byte(nil)
 	if !alone {
 		input, err = programInput(p.stdin, mailbox.Size)
 	}
 	for _, j := range p.Jobs {
 		if j.Program != nil {
-			j.Program.Env, j.Program.Dir, j.Program.Stdin = append(j.Program.Env, p.env...), p.dir, input
+			j.Program.Env, j.Program.Dir, j.Program.Stdin = run.Latest(append(j.Program.Env, env...)), p.dir, input
 		}
 	}
 	if err != nil || !alone {

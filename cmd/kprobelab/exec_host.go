@@ -27,6 +27,7 @@ import (
 type hostDoor struct {
 	root, ready, core, module string
 	files, workloads, outs    []string
+	here                      bool
 	limit                     time.Duration
 }
 
@@ -34,6 +35,7 @@ func (h *hostDoor) flags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "root", Destination: &h.root, Usage: "take interpreters and libraries from the unpacked system in `DIR`, not from the host"},
 		&cli.StringSliceFlag{Name: "file", Destination: &h.files, Usage: "take a file or a folder along, `HOST[:GUEST]`; programs in it bring their libraries (repeatable)"},
+		&cli.BoolFlag{Name: "here", Destination: &h.here, Usage: "take the current folder along, without hidden folders and caches, and begin in it"},
 		&cli.StringSliceFlag{Name: "out", Destination: &h.outs, Usage: "take a file or a folder out afterwards, `GUEST:HOST` (repeatable)"},
 		&cli.StringSliceFlag{Name: "workload", Destination: &h.workloads,
 			Usage: "run this line of the guest's shell, `COMMAND`, beside the program when that is ready; at its end the program gets SIGINT (repeatable)"},
@@ -77,7 +79,15 @@ func (h *hostDoor) job(j *run.Job) error {
 			return &failure{exitImage, err}
 		}
 	}
-	j.Host = &run.HostProgram{Session: booted.Session{Program: *j.Program, For: h.limit}, Files: s.Files(), Wanted: s.Wanted, Core: h.core}
+	around, err := run.Surround(s, j.Program.Args, h.here)
+	if err != nil {
+		return &failure{exitImage, err}
+	}
+	j.Program.Env = run.Latest(append(around.Env, j.Program.Env...))
+	if j.Program.Dir == "" {
+		j.Program.Dir = around.Dir
+	}
+	j.Host = &run.HostProgram{Outs: around.Outs, Session: booted.Session{Program: *j.Program, For: h.limit}, Files: s.Files(), Wanted: s.Wanted, Core: h.core}
 	return h.beside(j.Host)
 }
 
