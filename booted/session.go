@@ -16,6 +16,8 @@ import (
 // standard streams as bytes, with signals, and with other programs beside it.
 type Session struct {
 	Program
+	// Rights are what the program may; the workloads may all.
+	Rights Rights
 	// Input delivers the bytes that the program reads after Stdin. Until it ends, virtual time does not pass faster
 	// than the host's. nil: the input ends with Stdin.
 	Input io.Reader
@@ -82,8 +84,12 @@ func (k *Kernel) Run(ctx context.Context, s *Session) (*Result, error) {
 		return nil, fmt.Errorf("%w: %d workloads; %d are possible", supervisor.ErrJob, len(s.Workloads), supervisor.Programs-1)
 	}
 	v := &supervision{k: k, s: s, ctx: ctx, result: &Result{Workloads: make([]Exit, len(s.Workloads)), Unstarted: make([]error, len(s.Workloads))}}
-	for _, p := range append([]*Program{&s.Program}, s.Workloads...) {
-		job, err := supervisor.Job(p.Args, p.Env, p.dir())
+	for i, p := range append([]*Program{&s.Program}, s.Workloads...) {
+		rights := &supervisor.Rights{}
+		if i == 0 {
+			rights = &s.Rights.of
+		}
+		job, err := supervisor.Job(p.Args, p.Env, p.dir(), rights)
 		if err != nil {
 			return nil, err
 		}

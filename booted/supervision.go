@@ -71,7 +71,7 @@ func (v *supervision) run() error {
 	}
 	if v.s.supervisor {
 		args := append([]string{fmt.Sprintf("/proc/1/fd/%d", fd)}, v.s.Args...)
-		if v.jobs[0], err = supervisor.Job(args, nil, "/"); err != nil {
+		if v.jobs[0], err = supervisor.Job(args, nil, "/", &supervisor.Rights{}); err != nil {
 			return err
 		}
 	}

@@ -72,11 +72,30 @@ func (r *runner) give(jobs []bound) error {
 		if err == nil {
 			err = k.Put(j.Host.Files)
 		}
+		if user, group, other := j.Host.Rights.User(); other && err == nil {
+			err = k.Give(j.Host.own(), user, group)
+		}
 		if err != nil {
 			return programError(r.lab.Image.Name(), "", err)
 		}
 	}
 	return nil
+}
+
+// own lists the files that belong to the program's user: those of its folder, if that came along, and the folders for
+// what its caller wants.
+func (h *HostProgram) own() (paths []string) {
+	for _, f := range h.Files {
+		if h.Dir != "" && h.Dir != "/" && (f.Path == h.Dir || strings.HasPrefix(f.Path, h.Dir+"/")) {
+			paths = append(paths, f.Path)
+		}
+	}
+	for _, o := range h.Outs {
+		if o.ifThere {
+			paths = append(paths, o.folder())
+		}
+	}
+	return paths
 }
 
 // host runs a program of the host on the booted kernel.

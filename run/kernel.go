@@ -182,14 +182,26 @@ func (r *runner) handlers(noPost bool) session.Handlers {
 	return h
 }
 
+// sysctl sets a sysctl: that of our kprobes, or one of the booted kernel.
+func (r *runner) sysctl(text string, guest bool) error {
+	name, value, err := parseSysctl(text, guest)
+	switch {
+	case err != nil:
+		return err
+	case name == OptimizationSysctl:
+		return r.lab.Kprobes.WriteOptimization(value)
+	}
+	k, err := r.lab.Booted()
+	if err != nil {
+		return err
+	}
+	return k.SetSysctl(name, value)
+}
+
 // begin does all that comes before the calls.
 func (r *runner) begin(p *Kernel) error {
 	for _, s := range p.Sysctls {
-		value, err := parseSysctl(s)
-		if err == nil {
-			err = r.lab.Kprobes.WriteOptimization(value)
-		}
-		if err != nil {
+		if err := r.sysctl(s, p.guest()); err != nil {
 			return misused("--sysctl: %w", err)
 		}
 	}

@@ -175,28 +175,35 @@ func (p *Kernel) Check() error {
 		}
 	}
 	for _, s := range p.Sysctls {
-		if _, err := parseSysctl(s); err != nil {
+		if _, _, err := parseSysctl(s, p.guest()); err != nil {
 			return misused("--sysctl %w", err)
 		}
 	}
 	return nil
 }
 
+// guest reports whether the plan has programs of the host on a booted kernel.
+func (p *Kernel) guest() bool {
+	return slices.ContainsFunc(p.Jobs, func(j Job) bool { return j.Host != nil })
+}
+
 // OptimizationSysctl is the one sysctl that kprobes have.
 const OptimizationSysctl = "debug.kprobes-optimization"
 
-// parseSysctl reads NAME=VALUE as sysctl(8) does; the kernel's own file is
-// asked about the value.
-func parseSysctl(text string) (value string, err error) {
+// parseSysctl reads NAME=VALUE as sysctl(8) does. The kernel's own file is asked about the value, and in a guest about
+// the name.
+func parseSysctl(text string, guest bool) (name, value string, err error) {
 	name, value, ok := strings.Cut(text, "=")
-	name = strings.ReplaceAll(strings.TrimSpace(name), "/", ".")
+	name = strings.TrimSpace(name)
 	switch {
-	case !ok:
-		return "", fmt.Errorf("%q: want NAME=VALUE", text)
-	case name != OptimizationSysctl:
-		return "", fmt.Errorf("%q: there is no such sysctl here, only %s", name, OptimizationSysctl)
+	case !ok || name == "":
+		return "", "", fmt.Errorf("%q: want NAME=VALUE", text)
+	case strings.ReplaceAll(name, "/", ".") == OptimizationSysctl:
+		name = OptimizationSysctl
+	case !guest:
+		return "", "", fmt.Errorf("%q: there is no such sysctl here, only %s", name, OptimizationSysctl)
 	}
-	return strings.TrimSpace(value), nil
+	return name, strings.TrimSpace(value), nil
 }
 
 // ErrTraceWrite is a text that is no write to a file of tracing.

@@ -28,6 +28,7 @@ type hostDoor struct {
 	root, ready, core, module string
 	files, workloads, outs    []string
 	here                      bool
+	rights                    booted.Rights
 	limit                     time.Duration
 }
 
@@ -41,6 +42,10 @@ func (h *hostDoor) flags() []cli.Flag {
 			Usage: "run this line of the guest's shell, `COMMAND`, beside the program when that is ready; at its end the program gets SIGINT (repeatable)"},
 		&cli.StringFlag{Name: "ready", Destination: &h.ready, DefaultText: "when it sleeps", Usage: "the program is ready when a line of its output matches `REGEX`"},
 		&cli.DurationFlag{Name: "for", Destination: &h.limit, HideDefault: true, Usage: "send SIGINT to the program after this much virtual `TIME`, as in 5s"},
+		&cli.GenericFlag{Name: "user", Value: each(h.rights.SetUser), Usage: "run the program as this user, `UID[:GID]`, root or nobody"},
+		&cli.GenericFlag{Name: "cap", Value: each(h.rights.AddCapabilities),
+			Usage: "let it have these capabilities and no others, `NAME,...` of capabilities(7), as bpf,perfmon, all or none (repeatable)"},
+		&cli.GenericFlag{Name: "ulimit", Value: each(h.rights.SetLimit), Usage: "limit a resource of it, `NAME=SOFT[:HARD]`, as memlock=64K (repeatable)"},
 		&cli.StringFlag{Name: "core", Destination: &h.core, Usage: "if the kernel panics, write its memory to `FILE`, for crash and gdb"},
 		&cli.GenericFlag{Name: "module", Value: each(func(text string) error { h.module = text; return nil }),
 			Usage: "load a module of the kernel's before, 'FILE.ko [PARAM=VALUE]', unload it after, and say what it has left"},
@@ -87,7 +92,7 @@ func (h *hostDoor) job(j *run.Job) error {
 	if j.Program.Dir == "" {
 		j.Program.Dir = around.Dir
 	}
-	j.Host = &run.HostProgram{Outs: around.Outs, Session: booted.Session{Program: *j.Program, For: h.limit}, Files: s.Files(), Wanted: s.Wanted, Core: h.core}
+	j.Host = &run.HostProgram{Outs: around.Outs, Session: booted.Session{Program: *j.Program, Rights: h.rights, For: h.limit}, Files: s.Files(), Wanted: s.Wanted, Core: h.core}
 	return h.beside(j.Host)
 }
 

@@ -14,7 +14,7 @@ import (
 
 // Numbers of the protocol (supervise.h, SUPERVISE_*).
 const (
-	Version = 1
+	Version = 2
 	// Programs is the number of programs that can run at once. Program 0 gets the input.
 	Programs = 8
 	// JobSize and InputSize are the sizes of the supervisor's buffers, PieceSize is the most of one piece of output.
@@ -24,9 +24,21 @@ const (
 	// MaxStrings bounds the arguments of a program and its environment's strings, counted together.
 	MaxStrings = 4096
 
+	// Limits is the number of resources that can be limited (getrlimit(2), RLIMIT_*).
+	Limits = 16
+
 	atArgc    = 0x00
 	atEnvc    = 0x04
-	atStrings = 0x40
+	atRights  = 0x08
+	atUser    = 0x0c
+	atGroup   = 0x10
+	atLimited = 0x14
+	atCaps    = 0x18
+	atLimits  = 0x40
+	atStrings = 0x140
+
+	hasUser = 1
+	hasCaps = 2
 
 	callBase = 0x6b700000
 )
@@ -78,9 +90,47 @@ func Stream(rdi uint64) (program, fd int, ok bool) {
 // ErrJob is a program whose arguments do not fit, or that no kernel could run.
 var ErrJob = errors.New("it cannot be run")
 
-// Job encodes a program's arguments, environment and folder for the supervisor's job buffer. The error wraps ErrJob.
-func Job(args, env []string, dir string) ([]byte, error) {
+// Rights are a program's user, capabilities and limits. The zero value leaves all as the supervisor has it: root, all
+// capabilities, init's limits.
+type Rights struct {
+	// User, if not nil, is the user and the one group.
+	User *User
+	// Capabilities, if not nil, are a bit for each capability that the program has, and that it can get.
+	Capabilities *uint64
+	// Limits are by the numbers of the resources.
+	Limits map[int]Limit
+}
+
+// User is a user with a group.
+type User struct{ ID, Group uint32 }
+
+// Limit is the soft and the hard limit of a resource.
+type Limit struct{ Soft, Hard uint64 }
+
+func (r *Rights) encode(b []byte) {
+	has, limited := uint32(0), uint32(0)
+	if r.User != nil {
+		has |= hasUser
+		binary.LittleEndian.PutUint32(b[atUser:], r.User.ID)
+		binary.LittleEndian.PutUint32(b[atGroup:], r.User.Group)
+	}
+	if r.Capabilities != nil {
+		has |= hasCaps
+		binary.LittleEndian.PutUint64(b[atCaps:], *r.Capabilities)
+	}
+	for resource, l := range r.Limits {
+		limited |= 1 << resource
+		binary.LittleEndian.PutUint64(b[atLimits+16*resource:], l.Soft)
+		binary.LittleEndian.PutUint64(b[atLimits+16*resource+8:], l.Hard)
+	}
+	binary.LittleEndian.PutUint32(b[atRights:], has)
+	binary.LittleEndian.PutUint32(b[atLimited:], limited)
+}
+
+// Job encodes a program's arguments, environment, folder and rights for the supervisor's job buffer. The error wraps ErrJob.
+func Job(args, env []string, dir string, rights *Rights) ([]byte, error) {
 	b := make([]byte, atStrings)
+	rights.encode(b)
 	binary.LittleEndian.PutUint32(b[atArgc:], uint32(len(args)))
 	binary.LittleEndian.PutUint32(b[atEnvc:], uint32(len(env)))
 	switch n := len(args) + len(env); {

@@ -25,11 +25,13 @@ func TestHeaderAgrees(t *testing.T) {
 		"BEGIN": uint64(Begin), "ASK": uint64(Ask), "OUT": uint64(Out), "ENDED": uint64(Ended),
 		"WAIT": uint64(Wait), "START": uint64(Start), "SIGNAL": uint64(Signal), "INPUT": uint64(Input), "CLOSE": uint64(Close), "END": uint64(End),
 		"AT_ARGC": atArgc, "AT_ENVC": atEnvc, "AT_STRINGS": atStrings,
+		"AT_RIGHTS": atRights, "AT_USER": atUser, "AT_GROUP": atGroup, "AT_LIMITED": atLimited, "AT_CAPS": atCaps, "AT_LIMITS": atLimits,
+		"LIMITS": Limits, "HAS_USER": hasUser, "HAS_CAPS": hasCaps,
 	}, got)
 }
 
 func TestJobs(t *testing.T) {
-	b, err := Job([]string{"/bin/x", ""}, []string{"A=b"}, "/")
+	b, err := Job([]string{"/bin/x", ""}, []string{"A=b"}, "/", &Rights{})
 	require.NoError(t, err)
 	require.Equal(t, "/bin/x\x00\x00A=b\x00/\x00", string(b[atStrings:]))
 	for name, c := range map[string]struct {
@@ -39,9 +41,9 @@ func TestJobs(t *testing.T) {
 		"none":  {nil, "no program is named"},
 		"nul":   {[]string{"a\x00b"}, "has a NUL in it"},
 		"many":  {make([]string, MaxStrings+1), "4097 arguments and strings of environment; 4096 are possible"},
-		"large": {[]string{strings.Repeat("x", JobSize)}, "more than 262080 bytes"},
+		"large": {[]string{strings.Repeat("x", JobSize)}, "more than 261824 bytes"},
 	} {
-		_, err := Job(c.args, nil, "/")
+		_, err := Job(c.args, nil, "/", &Rights{})
 		require.ErrorIs(t, err, ErrJob, name)
 		require.ErrorContains(t, err, c.want, name)
 	}

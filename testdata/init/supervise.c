@@ -6,6 +6,7 @@
 #include "mailbox.h"
 #include "supervise.h"
 #include "sys.h"
+#include <linux/capability.h>
 #include <linux/mman.h>
 #include <linux/prctl.h>
 
@@ -14,9 +15,17 @@
 
 long host_call(long number, long a, long b, long c);
 
+/* What a program may: user, capabilities, limits. */
+struct rights {
+	u32 has, user, group, limited;
+	u64 caps;
+	char pad[SUPERVISE_AT_LIMITS - SUPERVISE_AT_CAPS - 8];
+	struct { u64 soft, hard; } limits[SUPERVISE_LIMITS];
+};
+
 struct job {
 	u32 argc, envc;
-	char pad[SUPERVISE_AT_STRINGS - 8];
+	struct rights rights;
 	char strings[SUPERVISE_JOB_SIZE - SUPERVISE_AT_STRINGS];
 };
 
@@ -45,7 +54,72 @@ static int input_ends;
 static char data[SUPERVISE_JOB_SIZE];
 static char *vector[SUPERVISE_MAX_ARGS + 2], **argv, **envp, *cwd;
 
-#define PREPARE()
+/* Its rights. */
+static struct rights rights;
+
+static long set_caps(u64 caps)
+{
+	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct sets[2];
+
+	for (int i = 0; i < 2; i++) {
+		u32 half = caps >> 32 * i;
+
+		sets[i] = (struct __user_cap_data_struct){ half, half, half };
+	}
+	return SYS(capset, &header, sets);
+}
+
+/*
+ * take_rights gives this process its limits, user and capabilities. A user but root keeps capabilities over execve as
+ * ambient ones; root's are what the bounding set leaves.
+ */
+static long take_rights(void)
+{
+	int caps = rights.has & SUPERVISE_HAS_CAPS, user = rights.has & SUPERVISE_HAS_USER;
+	long r = 0;
+
+	for (u64 i = 0; i < SUPERVISE_LIMITS; i++)
+		if (rights.limited >> i & 1 && (r = SYS(prlimit64, 0, i, &rights.limits[i], 0)) < 0)
+			return r;
+	for (u64 c = 0; caps && c < 64; c++)
+		if (!(rights.caps >> c & 1) && SYS(prctl, PR_CAPBSET_DROP, c) < 0)
+			break;	/* past the kernel's last one */
+	if (user) {
+		/* Else nobody but root could open /dev/stdout. */
+		for (int fd = 0; fd < 3; fd++)
+			SYS(fchown, fd, rights.user, rights.group);
+		if (caps)
+			r = SYS(prctl, PR_SET_KEEPCAPS, 1);
+		if (r == 0)
+			r = SYS(setgroups, 0, 0);
+		if (r == 0)
+			r = SYS(setresgid, rights.group, rights.group, rights.group);
+		if (r == 0)
+			r = SYS(setresuid, rights.user, rights.user, rights.user);
+	}
+	if (r == 0 && caps)
+		r = set_caps(rights.caps);
+	if (r == 0 && caps && user && rights.user)
+		for (u64 c = 0; r == 0 && c < 64; c++)
+			if (rights.caps >> c & 1)
+				r = SYS(prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, c);
+	return r;
+}
+
+/* prepare takes the rights; without them the program does not begin. */
+static void prepare(int status)
+{
+	long r = take_rights();
+
+	if (r == 0)
+		return;
+	SYS(write, status, &r, sizeof(r));
+	for (;;)
+		SYS(exit_group, 127);
+}
+
+#define PREPARE()	prepare(status[1])
 #include "spawn.h"
 
 static void close_end(int *fd)
@@ -67,6 +141,7 @@ static long take(u64 size)
 	if (argc < 1 || argc > SUPERVISE_MAX_ARGS || envc > SUPERVISE_MAX_ARGS - argc)
 		return -EINVAL;
 	memcpy(data, job.strings, size);
+	rights = job.rights;
 	argv = vector;
 	envp = vector + argc + 1;
 	argv[argc] = envp[envc] = 0;

@@ -11,7 +11,7 @@
  *	bits 8 to 15	the number of a program
  *	bits 32 to 63	a number
  */
-#define SUPERVISE_VERSION	1
+#define SUPERVISE_VERSION	2
 #define SUPERVISE_PROGRAMS	8	/* at once, by their numbers; the first has the input */
 #define SUPERVISE_JOB_SIZE	0x40000	/* of the buffer for SUPERVISE_START */
 #define SUPERVISE_INPUT_SIZE	0x10000	/* of the buffer for SUPERVISE_INPUT */
@@ -34,4 +34,13 @@
 /* A job: offset of each field, and what it is. */
 #define SUPERVISE_AT_ARGC	0x00	/* u32 how many arguments: strings of the job, the first ones */
 #define SUPERVISE_AT_ENVC	0x04	/* u32 how many strings of environment, after them; after these one string, the working directory */
-#define SUPERVISE_AT_STRINGS	0x40	/* each ends in NUL */
+#define SUPERVISE_AT_RIGHTS	0x08	/* u32 which of the following count: bits of SUPERVISE_HAS_ */
+#define SUPERVISE_AT_USER	0x0c	/* u32 the user */
+#define SUPERVISE_AT_GROUP	0x10	/* u32 the group; there are no others */
+#define SUPERVISE_AT_LIMITED	0x14	/* u32 a bit for each of the limits that count */
+#define SUPERVISE_AT_CAPS	0x18	/* u64 a bit for each capability: the program has these and gets no others */
+#define SUPERVISE_AT_LIMITS	0x40	/* SUPERVISE_LIMITS times u64 the soft and u64 the hard limit of a resource, by its number */
+#define SUPERVISE_AT_STRINGS	0x140	/* each ends in NUL */
+#define SUPERVISE_LIMITS	16
+#define SUPERVISE_HAS_USER	1	/* user and group */
+#define SUPERVISE_HAS_CAPS	2	/* capabilities */

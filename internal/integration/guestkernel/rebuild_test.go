@@ -68,12 +68,14 @@ func TestRebuildsToTheSameBytes(t *testing.T) {
 	require.NoError(t, err)
 	breakpoints, err := os.ReadFile("../../../testdata/breakpoints.elf")
 	require.NoError(t, err)
+	rights, err := os.ReadFile("../../../testdata/rights.elf")
+	require.NoError(t, err)
 	supervisor, err := os.ReadFile("../../../booted/supervisor.elf")
 	require.NoError(t, err)
 	for name, want := range map[string][]byte{
 		"supervisor.elf": supervisor,
 		"guest.elf":      kprobelab.GuestELF(), "demo.ko": kprobelab.GuestModule(), "init.elf": boot.Init, "calls.elf": calls,
-		"registers.elf": registers, "breakpoints.elf": breakpoints,
+		"registers.elf": registers, "breakpoints.elf": breakpoints, "rights.elf": rights,
 	} {
 		got, err := os.ReadFile(filepath.Join(out, name))
 		require.NoError(t, err)
