@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 
 	"kprobelab/booted"
 	"kprobelab/hostfiles"
@@ -179,6 +180,10 @@ func (r *runner) hostEnded(j bound, h *HostProgram, k *booted.Kernel, res *boote
 		if res.NeverReady {
 			break
 		}
+	}
+	if res.Code == 128+int(syscall.SIGILL) {
+		r.log("exec", name+" ended by SIGILL: it has an instruction that the guest's processor does not execute. If it was built for AVX, build it for "+
+			"all x86-64: -march=x86-64 for gcc and clang, GOAMD64=v1 for Go, -Ctarget-cpu=x86-64 for rustc")
 	}
 	if res.Killed {
 		r.log("exec", name+" did not end by SIGINT, and was killed")

@@ -23,7 +23,7 @@ type execDoor struct {
 	dir, stdin string
 	// after are the jobs after the program; those before it are the plan's.
 	after []run.Job
-	host  hostDoor
+	host  run.HostOptions
 	// exits is whether the exit codes of programs are printed, as run --exec has it.
 	exits bool
 	// junit is the file for JUnit XML, "" for none.
@@ -48,7 +48,7 @@ func execCommand(t *term) *cli.Command {
 				Usage: "do this `JOB` before: a call, name(arg, ...), or a program, 'PROGRAM ARGS' (repeatable)"},
 			&cli.GenericFlag{Name: "after", Value: parsed(&p.after, run.ParseJob), Usage: "do this `JOB` after (repeatable)"},
 			&cli.BoolFlag{Name: "exits", Destination: &p.exits, Hidden: true},
-		}, p.host.flags(), p.probes(), uprobeFlags(&p.Points, &p.Stats), p.machine(), p.shown.flags(t), []cli.Flag{
+		}, hostFlags(&p.host), p.probes(), uprobeFlags(&p.Points, &p.Stats), p.machine(), p.shown.flags(t), []cli.Flag{
 			profileFlag(), configFlag(), symbolsFlag(), engineFlag(),
 		}),
 		Action: func(ctx context.Context, c *cli.Command) error {
@@ -123,7 +123,7 @@ func (p *execDoor) program(c *cli.Command) error {
 	if err != nil || !alone {
 		return err
 	}
-	return p.host.job(&p.Jobs[own])
+	return p.host.HostJob(&p.Jobs[own])
 }
 
 // log gets what the kernel and kprobelab say: standard output is the program's.
