@@ -46,7 +46,8 @@ type Options struct {
 	Engine string
 	// CPUs is the number of CPUs, at most 64; 0 means 1.
 	CPUs int
-	// Seed decides every choice of the scheduler.
+	// Seed decides every choice of the scheduler. On a booted kernel, another seed than 0 varies the turns of processors
+	// and when timers fall.
 	Seed int64
 	// Budget is the number of instructions that a call may execute; 0 means 100 million.
 	Budget uint64

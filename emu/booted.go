@@ -53,6 +53,8 @@ type booted struct {
 	textPhys uint64
 	// turnEnd is the instruction count at which another CPU has its turn.
 	turnEnd uint64
+	// chance varies turns and timers.
+	chance chance
 	// alone: no other CPU has a turn while one does not wait.
 	alone bool
 	// lost is the error for which the machine cannot continue, nil if it can.

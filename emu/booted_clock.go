@@ -39,6 +39,8 @@ func (e *engine) startClock() {
 		k.cpus[i] = c.c
 		C.kpl_apic_start(c.c, C.int(e.timerVector(e.b.cpu[c.n].Control.IDT)))
 	}
+	e.b.chance = seeded(e.opt.Seed)
+	e.sh.Extra += e.b.chance.upTo(tickPhase)
 }
 
 // Interrupts counts the interrupts since the machine was made or restored.

@@ -68,8 +68,9 @@ func (e *engine) takeTurn(c *cpu) error {
 // goes on.
 func (e *engine) next(c *cpu) (*cpu, x86.Addr, error) {
 	e.c.turn = 0
-	e.b.turnEnd = e.sh.Instrs + bootedSlice
-	for i := 1; i <= len(e.cpus); i++ {
+	e.b.turnEnd = e.sh.Instrs + bootedSlice - e.b.chance.upTo(bootedSlice-1)
+	first := 1 + int(e.b.chance.upTo(uint64(len(e.cpus))))
+	for i := first; i < first+len(e.cpus); i++ {
 		o := e.cpus[(c.n+i)%len(e.cpus)]
 		if o.c.halted != 0 && C.kpl_pending(o.c) == 0 {
 			continue
@@ -99,6 +100,6 @@ func (e *engine) wait(c *cpu) (*cpu, x86.Addr, error) {
 		if C.kpl_next_event(e.c, &at) == 0 {
 			return nil, 0, fmt.Errorf("%w at %s: no interrupt can end it", machine.ErrHalted, e.host.Machine().Symbolize(x86.Addr(c.c.ip)))
 		}
-		e.sh.Extra = uint64(at) - e.sh.Instrs
+		e.sh.Extra = uint64(at) - e.sh.Instrs + e.b.chance.upTo(latency)
 	}
 }

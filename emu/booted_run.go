@@ -165,7 +165,7 @@ const (
 func (e *engine) guestException(c *cpu) (x86.Addr, error) {
 	vector, access := int(c.c.vector), int(c.c.access)
 	page, miss := x86.Addr(c.c.addr), c.c.miss
-	e.sh.Extra += e.opt.TrapCost
+	e.sh.Extra += e.opt.TrapCost + e.b.chance.upTo(trapLatency)
 	regs := c.readRegs()
 	regs.IP = uint64(c.c.ip)
 	if c.c.at != 0 {

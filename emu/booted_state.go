@@ -24,6 +24,7 @@ type stopped struct {
 	hits          []C.uint32_t // of the debug registers
 	cur           int
 	instrs, extra uint64
+	chance        chance
 	tasks         tasks
 	task          int
 	lost          error
@@ -32,7 +33,7 @@ type stopped struct {
 
 // Keep keeps all but memory for GoBack.
 func (e *engine) Keep() (any, error) {
-	s := &stopped{cur: e.cur.n, instrs: e.sh.Instrs, extra: e.sh.Extra, tasks: e.b.tasks.clone(), task: e.host.Task(), lost: e.b.lost}
+	s := &stopped{cur: e.cur.n, instrs: e.sh.Instrs, extra: e.sh.Extra, chance: e.b.chance.clone(), tasks: e.b.tasks.clone(), task: e.host.Task(), lost: e.b.lost}
 	e.settleViews()
 	s.seen = bytes.Clone(e.b.seen[:int(e.c.nviews)*machine.PageSize])
 	was := e.cur
@@ -56,6 +57,7 @@ func (e *engine) GoBack(kept any) error {
 	s := kept.(*stopped)
 	e.sh.Instrs, e.sh.Extra, e.c.turn = s.instrs, s.extra, 0
 	e.c.interrupts, e.c.trail = 0, 0
+	e.b.chance = s.chance.clone()
 	e.b.tasks, e.b.lost, e.b.graceAt = s.tasks.clone(), s.lost, 0
 	e.host.SetTask(s.task)
 	for i, c := range e.cpus {

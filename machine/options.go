@@ -20,7 +20,8 @@ const MaxRegion = bounded.GuestRegion
 type Options struct {
 	// CPUs is the number of CPUs: 1 by default, at most 64.
 	CPUs int
-	// Seed decides every choice of the scheduler.
+	// Seed decides every choice of the scheduler. On a booted kernel, another seed than 0 varies the turns of processors
+	// and when timers fall.
 	Seed int64
 	// CPUModel is the name of a CPU that the engine emulates; DefaultCPUModel by default.
 	CPUModel string

@@ -107,7 +107,7 @@ func (p *kernelDoor) machine() []cli.Flag {
 
 func machineFlags(seed *int64, budget *uint64, timeout *time.Duration) []cli.Flag {
 	return []cli.Flag{
-		&cli.Int64Flag{Name: "seed", Destination: seed, Usage: "`SEED` of the scheduler's choices"},
+		&cli.Int64Flag{Name: "seed", Destination: seed, Usage: "`SEED` of the scheduler's choices; on a booted kernel, of the order of processors and of when timers fall"},
 		&cli.Uint64Flag{Name: "budget", Destination: budget, DefaultText: fmt.Sprintf("%d for a call, %d for a program", run.CallBudget, run.ProgramBudget),
 			Usage: "stop a call or a program after this many guest `INSTRUCTIONS`"},
 		timeoutFlag(timeout),

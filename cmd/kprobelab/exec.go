@@ -27,7 +27,8 @@ type execDoor struct {
 	// exits is whether the exit codes of programs are printed, as run --exec has it.
 	exits bool
 	// junit is the file for JUnit XML, "" for none.
-	junit string
+	junit  string
+	repeat int
 }
 
 func execCommand(t *term) *cli.Command {
@@ -47,6 +48,8 @@ func execCommand(t *term) *cli.Command {
 			&cli.GenericFlag{Name: "before", Value: parsed(&p.Jobs, run.ParseJob),
 				Usage: "do this `JOB` before: a call, name(arg, ...), or a program, 'PROGRAM ARGS' (repeatable)"},
 			&cli.GenericFlag{Name: "after", Value: parsed(&p.after, run.ParseJob), Usage: "do this `JOB` after (repeatable)"},
+			&cli.IntFlag{Name: "repeat", Destination: &p.repeat, HideDefault: true,
+				Usage: "run it so many `TIMES`: with --seed by that seed and those after it, up to the first that fails; else all must write the same"},
 			&cli.BoolFlag{Name: "exits", Destination: &p.exits, Hidden: true},
 		}, hostFlags(&p.host), p.probes(), uprobeFlags(&p.Points, &p.Stats), p.machine(), p.shown.flags(t), []cli.Flag{
 			profileFlag(), configFlag(), symbolsFlag(), engineFlag(),
@@ -65,7 +68,7 @@ func (p *execDoor) do(ctx context.Context, t *term, c *cli.Command) error {
 	if err := p.check(c); err != nil {
 		return err
 	}
-	if list := c.StringSlice("kernel"); len(list) > 1 || p.junit != "" {
+	if list := c.StringSlice("kernel"); len(list) > 1 || p.junit != "" || c.IsSet("repeat") {
 		return p.matrix(ctx, t, c, list)
 	}
 	word, err := kernelOf(c, "")

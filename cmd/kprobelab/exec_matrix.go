@@ -22,9 +22,9 @@ func (p *execDoor) matrix(ctx context.Context, t *term, c *cli.Command, list []s
 	if len(list) == 0 {
 		list = []string{"newest"}
 	}
-	m, err := matrix.New(list)
+	m, err := p.runs(c, list)
 	if err != nil {
-		return usagef("--kernel: %w", err)
+		return err
 	}
 	for _, j := range p.Jobs {
 		if j.Host != nil {
@@ -40,7 +40,11 @@ func (p *execDoor) matrix(ctx context.Context, t *term, c *cli.Command, list []s
 	plan := matrix.Plans(&p.Kernel)
 	m.Run(ctx, func(ctx context.Context, cell *matrix.Cell) {
 		finding.Lock()
-		dump, err := t.bootedKernel(ctx, c, cell.Kernel)
+		word := cell.Kernel
+		if c.IsSet("repeat") {
+			word = list[0]
+		}
+		dump, err := t.bootedKernel(ctx, c, word)
 		finding.Unlock()
 		to := newTerm(&cell.Stdout, &cell.Stderr)
 		if err == nil {
@@ -59,6 +63,25 @@ func (p *execDoor) matrix(ctx context.Context, t *term, c *cli.Command, list []s
 		}
 	}
 	return p.compared(t, m, program, ctx.Err() != nil)
+}
+
+// runs are the cells of the matrix: the kernels, or the repeats on one kernel.
+func (p *execDoor) runs(c *cli.Command, list []string) (*matrix.Matrix, error) {
+	if !c.IsSet("repeat") {
+		m, err := matrix.New(list)
+		if err != nil {
+			err = usagef("--kernel: %w", err)
+		}
+		return m, err
+	}
+	if len(list) > 1 || len(p.host.Outs) > 0 || p.host.Core+p.perfetto+p.traceOutput != "" {
+		return nil, usagef("--repeat takes one kernel and leaves no files: --seed runs one of the repeats again")
+	}
+	m, err := matrix.Repeat(list[0], p.repeat, p.Seed, c.IsSet("seed"))
+	if err != nil {
+		err = usagef("--repeat: %w", err)
+	}
+	return m, err
 }
 
 // inMatrix is the run on one kernel of a matrix.
@@ -91,6 +114,9 @@ func (p *execDoor) compared(t *term, m *matrix.Matrix, program string, interrupt
 			_, _ = t.rawOut.Write(base.Whole())
 		}
 		err = errors.Join(m.Table(t.out), m.Diffs(t.out, t.outStyle))
+		if text := m.Repeated(); text != "" {
+			t.sayf("%s", text)
+		}
 	}
 	switch code := m.Code(); {
 	case err != nil:

@@ -59,4 +59,7 @@ const (
 	// MatrixDiff bounds the differences that are shown between two kernels' outputs, in bytes, for standard output and standard error each.
 	// Test: TestDifferencesWithoutEnd
 	MatrixDiff = 1 << 20
+	// MatrixRepeats bounds the repeats of a run.
+	// Test: TestRepeatsThatAreNone
+	MatrixRepeats = 100_000
 )

@@ -26,6 +26,8 @@ var ErrEnded = errors.New("not run: the matrix was ended before")
 type Cell struct {
 	// Kernel is the kernel's name, as the user wrote it. Label is a name of the same that can be part of a file's.
 	Kernel, Label string
+	// Seed is the seed of the run, if the matrix repeats one.
+	Seed int64
 	// Release is the kernel's release. Without it, the kernel did not run.
 	Release string
 	// Code is the exit code. Err says why the program did not run to its end; nil if it did.
@@ -50,7 +52,11 @@ func (c *Cell) Records(most uint64) run.Sink {
 }
 
 // Matrix is the runs on all kernels, in the order in which the kernels were named.
-type Matrix struct{ Cells []*Cell }
+type Matrix struct {
+	Cells []*Cell
+	// repeated is nil for runs on different kernels.
+	repeated *repeated
+}
 
 // New makes a matrix, whose kernels did not run yet. Its error is ErrKernels.
 func New(kernels []string) (*Matrix, error) {
@@ -97,11 +103,12 @@ func (m *Matrix) Run(ctx context.Context, do func(ctx context.Context, c *Cell))
 				began := time.Now()
 				do(ctx, c)
 				c.Took = time.Since(began)
+				m.repeated.ended(m, c)
 			}
 		})
 	}
 	for _, c := range m.Cells {
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && !m.repeated.over() {
 			select {
 			case next <- c:
 				continue
@@ -112,6 +119,7 @@ func (m *Matrix) Run(ctx context.Context, do func(ctx context.Context, c *Cell))
 	}
 	close(next)
 	all.Wait()
+	m.repeated.reduce(m)
 	for _, c := range m.Cells {
 		if c.records != nil {
 			_ = c.records.Flush() // to memory

@@ -246,3 +246,65 @@ func TestPlansOfTheirOwn(t *testing.T) {
 	require.Equal(t, "core", whole.Jobs[1].Host.Core)
 	require.Equal(t, "dir/out.txt", whole.Jobs[1].Host.Outs[0].Host)
 }
+
+func TestRepeatsThatAreNone(t *testing.T) {
+	for _, n := range []int{-1, 0, bounded.MatrixRepeats + 1} {
+		_, err := Repeat("k", n, 0, true)
+		require.ErrorIs(t, err, ErrKernels)
+	}
+}
+
+// The first seed that fails is found, in whatever order runs end; without seeds, the first run that differs is.
+func TestRepeats(t *testing.T) {
+	for name, c := range map[string]struct {
+		vary       bool
+		bad        func(c *Cell, n int)
+		cells      []string
+		code       int
+		says       string
+		runs, most int
+	}{
+		"none_fails":       {vary: true, bad: func(*Cell, int) {}, cells: []string{"k seed 5"}, says: "20 runs with the seeds from 5 on: none failed", runs: 20, most: 20},
+		"one_fails":        {vary: true, bad: func(c *Cell, n int) { c.Code = 3 * (n / 7 % 2) }, cells: []string{"k seed 5", "k seed 12"}, code: 3, says: "seed 12 fails with exit code 3; --seed 12 --repeat 1 repeats it", runs: 8, most: 12},
+		"the_first_fails":  {vary: true, bad: func(c *Cell, n int) { c.Code = 1 }, cells: []string{"k seed 5"}, code: 1, says: "seed 5 fails with exit code 1; --seed 5 --repeat 1 repeats it", runs: 1, most: 6},
+		"output_varies":    {vary: true, bad: func(c *Cell, n int) { fmt.Fprint(&c.Stdout, n) }, cells: []string{"k seed 5"}, says: "20 runs with the seeds from 5 on: none failed", runs: 20, most: 20},
+		"the_same":         {bad: func(c *Cell, n int) { c.Code = 2 }, cells: []string{"k run 1"}, code: 2, says: "20 runs: the same bytes", runs: 20, most: 20},
+		"a_byte_differs":   {bad: func(c *Cell, n int) { fmt.Fprint(&c.Stderr, n/3) }, cells: []string{"k run 1", "k run 4"}, code: 1, says: "k run 4: " + ErrDiffers.Error(), runs: 4, most: 20},
+		"the_code_differs": {bad: func(c *Cell, n int) { c.Code = n / 19 * 6 }, cells: []string{"k run 1", "k run 20"}, code: 6, says: "k run 20: " + ErrDiffers.Error(), runs: 20, most: 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+			m, err := Repeat("k", 20, 5, c.vary)
+			require.NoError(t, err)
+			all := m.Cells
+			var second atomic.Bool
+			m.Run(t.Context(), func(_ context.Context, cell *Cell) {
+				n := int(cell.Seed) - 5
+				if !c.vary {
+					_, _ = fmt.Sscanf(cell.Kernel, "k run %d", &n)
+					n--
+				}
+				for n == 0 && !second.Load() { // the second run ends before the first
+					runtime.Gosched()
+				}
+				cell.Release = "6.1"
+				cell.Stdout.WriteString("out")
+				c.bad(cell, n)
+				second.Store(second.Load() || n == 1)
+			})
+			var got []string
+			for _, cell := range m.Cells {
+				got = append(got, cell.Kernel)
+				require.NotZero(t, cell.Stdout.Len())
+			}
+			require.Equal(t, c.cells, got)
+			require.Equal(t, c.code, m.Code())
+			require.Equal(t, c.says, m.Repeated())
+			require.GreaterOrEqual(t, m.repeated.runs, c.runs)
+			require.LessOrEqual(t, m.repeated.runs, c.most)
+			if len(m.Cells) == 1 && c.runs == 20 {
+				require.Zero(t, all[10].Stdout.Len(), "what is of no interest is forgotten")
+			}
+		})
+	}
+}

@@ -16,6 +16,9 @@ func Plans(plan *run.Kernel) func(ctx context.Context, c *Cell) *run.Kernel {
 	var one sync.Mutex
 	return func(ctx context.Context, c *Cell) *run.Kernel {
 		p := *plan
+		if c.Seed != 0 {
+			p.Seed = c.Seed
+		}
 		p.Jobs = slices.Clone(plan.Jobs)
 		for i, j := range p.Jobs {
 			if j.Host == nil {

@@ -1,0 +1,42 @@
+package running
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab"
+)
+
+// A seed moves timers, and the turns of processors; the same seed gives the same run, after the machine was restored, too.
+func TestSeedsOfABootedKernel(t *testing.T) {
+	for _, name := range []string{"6.1", "6.1.smp2"} {
+		t.Run(name, func(t *testing.T) {
+			type trail struct {
+				end       ended
+				n, digest uint64
+				now       uint64
+			}
+			seen := map[trail]int64{}
+			for _, seed := range []int64{0, 1, 2, -1} {
+				k := bootWith(t, name, &kprobelab.Options{Budget: budget, Seed: seed})
+				var first trail
+				for i := range 2 {
+					k.restore()
+					got := trail{end: k.program(work...), now: k.Machine.Now()}
+					got.n, got.digest = k.Machine.Interrupts()
+					require.Equal(t, 7, got.end.code, got.end)
+					if i == 0 {
+						first = got
+					}
+					require.Equal(t, first, got, "seed %d, run %d", seed, i)
+				}
+				if other, ok := seen[first]; ok {
+					t.Errorf("the seeds %d and %d give the same run", seed, other)
+				}
+				seen[first] = seed
+				require.NoError(t, k.Lab.Close())
+			}
+		})
+	}
+}
