@@ -34,7 +34,7 @@ func Repeat(kernel string, n int, seed int64, vary bool) (*Matrix, error) {
 	}
 	m := &Matrix{repeated: &repeated{vary: vary}}
 	for i := range n {
-		c := &Cell{Kernel: fmt.Sprintf("%s run %d", kernel, i+1), Seed: seed}
+		c := &Cell{Kernel: fmt.Sprintf("%s run %d", kernel, i+1), Label: fmt.Sprintf("run-%d", i+1), Seed: seed}
 		if vary {
 			c.Seed += int64(i)
 			c.Kernel = fmt.Sprintf("%s seed %d", kernel, c.Seed)
