@@ -10,7 +10,7 @@ import (
 
 // A seed moves timers, and the turns of processors; the same seed gives the same run, after the machine was restored, too.
 func TestSeedsOfABootedKernel(t *testing.T) {
-	for _, name := range []string{"6.1", "6.1.smp2"} {
+	for _, name := range []string{"6.1", "6.1.smp2", "5.10", "newest"} {
 		t.Run(name, func(t *testing.T) {
 			type trail struct {
 				end       ended
