@@ -303,23 +303,33 @@ static int obey(void)
 	}
 }
 
+/* serve reads and writes only where poll has found something: programs that trace the kernel see each call. */
 static void serve(int ended_fd)
 {
-	struct pollfd p[2 * SUPERVISE_PROGRAMS + 2];
+	enum { ENDED = 2 * SUPERVISE_PROGRAMS, INPUT, ALL };
+	struct pollfd p[ALL];
 
 	for (;;) {
-		int wait = obey(), used = 0;
+		int wait = obey();
 
 		for (u64 n = 0; n < SUPERVISE_PROGRAMS; n++) {
-			p[used++] = (struct pollfd){ programs[n].out, POLLIN, 0 };
-			p[used++] = (struct pollfd){ programs[n].err, POLLIN, 0 };
+			p[2 * n] = (struct pollfd){ programs[n].out, POLLIN, 0 };
+			p[2 * n + 1] = (struct pollfd){ programs[n].err, POLLIN, 0 };
 		}
-		p[used++] = (struct pollfd){ ended_fd, POLLIN, 0 };
-		p[used++] = (struct pollfd){ input_left ? programs[0].in : -1, POLLOUT, 0 };
-		AGAIN(SYS(poll, p, used, wait));
-		feed();
-		pass_all();
-		reap(ended_fd);
+		p[ENDED] = (struct pollfd){ ended_fd, POLLIN, 0 };
+		p[INPUT] = (struct pollfd){ input_left ? programs[0].in : -1, POLLOUT, 0 };
+		if (AGAIN(SYS(poll, p, ALL, wait)) <= 0)
+			continue;
+		if (p[INPUT].revents)
+			feed();
+		for (u64 n = 0; n < SUPERVISE_PROGRAMS; n++) {
+			if (p[2 * n].revents)
+				pass(n, &programs[n].out, 1);
+			if (p[2 * n + 1].revents)
+				pass(n, &programs[n].err, 2);
+		}
+		if (p[ENDED].revents)
+			reap(ended_fd);
 	}
 }
 
