@@ -116,6 +116,7 @@ same() {
 			rule("times", "took [0-9]+ ns", "took T ns")
 			rule("process numbers", "PID: [0-9]+", "PID: P")
 			rule("process numbers", "[a-z]+[/\\[][0-9]+[/\\]]", "task/P/")
+			rule("process numbers", "/[0-9]+$", "/P")
 			rule("process numbers", "returned [0-9]+ and", "returned P and")
 			rule("addresses", "(0x)?ffff[0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f]", "ADDRESS")
 			rule("addresses", "(0x)?00000000[0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f]", "ADDRESS")
