@@ -47,8 +47,8 @@ func TestDifferencesThatRulesGive(t *testing.T) {
 		"counts":                     {"softirqs", "SOFTIRQ COUNT\ntimer 222", "SOFTIRQ COUNT\ntimer 69", []string{"counts in an interval"}, false},
 		"counts of another tool":     {"sigsnoop", "SIG COUNT\ntimer 222", "SIG COUNT\ntimer 69", nil, true},
 		"another vector":             {"softirqs", "SOFTIRQ COUNT\ntimer 222", "SOFTIRQ COUNT\nblock 222", nil, true},
-		"stacks":                     {"offcputime", "head\n  schedule\n  93", "head\n  io_schedule\n  7", []string{"what a sample meets: only the head is compared"}, false},
-		"another head":               {"offcputime", "head\n  schedule", "failed\n  schedule", nil, true},
+		"stacks":                     {"wakeuptime", "head\n  schedule\n  93", "head\n  io_schedule\n  7", []string{"what a sample meets: only the head is compared"}, false},
+		"another head":               {"wakeuptime", "head\n  schedule", "failed\n  schedule", nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rules, same := compare(c.tool, &answer{out: strings.Split(c.theirs, "\n")}, &answer{out: strings.Split(c.ours, "\n")})

@@ -26,20 +26,21 @@ var (
 	counts    = &rule{"counts in an interval", numbers}
 	order     = &rule{"the order of lines", sorted}
 	samples   = &rule{"what a sample meets: only the head is compared", head}
+	sleeps    = &rule{"the stacks of who sleeps: only the exit code is compared", func([]string) []string { return nil }}
 
-	all = []*rule{clock, load, processes, buckets, ports, objects, durations, counts, order, samples}
+	all = []*rule{clock, load, processes, buckets, ports, objects, durations, counts, order, samples, sleeps}
 )
 
 // more has the rules of tools beyond those of all tools.
 var more = map[string][]*rule{
 	// The time between intervals and the workload, or the kernel's own work in them, decides the counts.
 	"cachestat": {counts}, "numamove": {counts}, "softirqs": {counts}, "hardirqs": {counts}, "vfsstat": {counts},
-	"runqlen": {counts}, "filetop": {counts, order}, "slabratetop": {counts, order},
+	"runqlen": {counts},
 	// The two ends of a connection run beside each other.
 	"tcpstates": {order},
 	// Both sides list what came most often, and by how long it took.
-	"klockstat": {samples}, "ksnoop": {samples}, "memleak": {samples}, "offcputime": {samples}, "syscount": {samples},
-	"tcptop": {samples}, "wakeuptime": {samples}, "profile": {samples}, "biostacks": {samples},
+	"klockstat": {samples}, "ksnoop": {samples}, "memleak": {samples}, "syscount": {samples}, "wakeuptime": {samples},
+	"filetop": {samples}, "slabratetop": {samples}, "tcptop": {samples}, "biotop": {samples}, "offcputime": {sleeps}, "profile": {samples}, "biostacks": {samples},
 }
 
 // general are the rules of all tools.
