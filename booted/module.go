@@ -41,8 +41,8 @@ type ModuleProbe struct {
 	Return bool
 	// Counted: Hits and Returns are known. They are not if the probe has no handler, or the kernel does not describe its types.
 	Counted bool
-	// Hits is how often its handler began, of a kretprobe for an entered function; Returns is how often the handler of a
-	// kretprobe began.
+	// Hits counts the calls of its handler, of a kretprobe the calls at a function's entry. Returns counts the calls of a
+	// kretprobe's handler at a return.
 	Hits, Returns uint64
 	// Missed is the kernel's count of hits that came while a handler ran (nmissed). Exhausted is its count of hits for which
 	// a kretprobe had no instance left.
@@ -88,9 +88,9 @@ type Judgement struct {
 	Changed []string
 	// Slots and OptimizedSlots are the instruction slots of kprobes and of optimized ones that were not given back.
 	Slots, OptimizedSlots int
-	// Memory is what the module's own code took and nobody gave back, in the order of the places.
+	// Memory lists the allocations of the module's own code that nobody gave back, in the order of the places.
 	Memory []Allocation
-	// After is how many of its handlers began after its end. Ran is the oops of code of its that ran then, "" without one.
+	// After counts the calls of its handlers after its end. Ran is the oops of its code after its end, "" without one.
 	After uint64
 	Ran   string
 	// Untold says what cannot be told of this kernel or in this run.

@@ -17,7 +17,7 @@ type Rights struct{ of supervisor.Rights }
 // ErrRights is a text that names no user, capability or limit.
 var ErrRights = errors.New("it is unknown")
 
-// users are those of the guest's /etc/passwd (Prepare).
+// users lists the users of the guest's /etc/passwd (Prepare).
 var users = map[string]supervisor.User{"root": {}, "nobody": {ID: 65534, Group: 65534}}
 
 // SetUser reads UID[:GID], or root or nobody. Without a GID the group has the user's number. The program has no other
@@ -53,7 +53,7 @@ var capabilities = []string{
 }
 
 // AddCapabilities reads names of capabilities(7) with commas between them, with or without CAP_ and in any case; all and
-// none are names, too. From the first call on the program has only those that were added.
+// none are names, too. The first call takes all other capabilities from the program.
 func (r *Rights) AddCapabilities(text string) error {
 	set := uint64(0)
 	if r.of.Capabilities != nil {

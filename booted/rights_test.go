@@ -47,7 +47,7 @@ func TestRightsAsText(t *testing.T) {
 	}
 }
 
-// The users that have names here are those of the guest's /etc/passwd.
+// The guest's /etc/passwd has the same users.
 func TestUsersAreThoseOfTheGuest(t *testing.T) {
 	for _, f := range usual {
 		if f.Path != "/etc/passwd" {

@@ -16,7 +16,7 @@ import (
 // standard streams as bytes, with signals, and with other programs beside it.
 type Session struct {
 	Program
-	// Rights are what the program may; the workloads may all.
+	// Rights limit the program, not the workloads.
 	Rights Rights
 	// Input delivers the bytes that the program reads after Stdin. Until it ends, virtual time does not pass faster
 	// than the host's. nil: the input ends with Stdin.

@@ -96,7 +96,7 @@ func kplSeeSyscall(h C.uintptr_t, regs *C.kpl_regs) {
 // OnExecuted makes the machine call fn before an instruction is executed, in place of the fn before.
 func (e *engine) OnExecuted(fn func(regs *x86.PtRegs)) { e.b.executed = fn }
 
-// ShowExecuted adds an instruction to those that OnExecuted's fn gets.
+// ShowExecuted adds an instruction to the ones of OnExecuted.
 func (e *engine) ShowExecuted(at x86.Addr) bool {
 	if e.b.shown[at] {
 		return true

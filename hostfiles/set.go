@@ -215,7 +215,7 @@ func (s *Set) AddFolder(guest string) error {
 	return nil
 }
 
-// AddSome is Add for a part of a folder: of the folders below it, those that want accepts by their paths in it.
+// AddSome is Add without the folders below that want refuses by their paths.
 func (s *Set) AddSome(host, guest string, want func(inside string) bool) error {
 	return Walk(host, guest, func(f File) error {
 		if inside, below := strings.CutPrefix(f.Path, strings.TrimSuffix(guest, "/")+"/"); below && f.Mode.IsDir() && !want(inside) {
