@@ -38,10 +38,11 @@ arguments() {
 	esac
 }
 : >"$out/tools.sh"
+"$out/compare" -workload files,processes,signals,mounts,sockets >"$out/work.sh"
 echo kprobelab >"$out/hostname"
 echo 'root:x:0:0::/:/bin/sh' >"$out/passwd"
 set -- --file "$tools/busybox/bin/busybox:/bin/busybox" --file "$tools/busybox/bin/busybox:/bin/sh" --file "$scripts/bpf/all.sh:/scripts/all.sh" \
-	--file "$out/tools.sh:/scripts/tools.sh" --file "$out/hostname:/etc/hostname" --file "$out/passwd:/etc/passwd"
+	--file "$out/tools.sh:/scripts/tools.sh" --file "$out/work.sh:/scripts/work.sh" --file "$out/hostname:/etc/hostname" --file "$out/passwd:/etc/passwd"
 for file in "$tree"/usr/sbin/*-libbpf; do
 	name=$(basename "$file" -libbpf)
 	case " ${TOOLS:-$name} " in

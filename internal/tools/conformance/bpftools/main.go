@@ -10,12 +10,19 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"kprobelab/run"
 )
 
 func main() {
 	theirs := flag.String("theirs", "", "the answers under QEMU")
 	ours := flag.String("ours", "", "the answers on the dump")
+	workload := flag.String("workload", "", "print the lines of these workloads (kprobelab exec --workload), and compare nothing")
 	flag.Parse()
+	if *workload != "" {
+		fmt.Println(run.Workload(*workload))
+		return
+	}
 	different, err := compareFiles(os.Stdout, *theirs, *ours)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bpftools:", err)
