@@ -241,3 +241,25 @@ func TestBudgetEndsWhatNeverEnds(t *testing.T) {
 		require.ErrorIs(t, err, machine.ErrBudget, name)
 	}
 }
+
+// TestNaNsOfDotProducts: which of several NaNs is the sum depends on the processor's maker (measured on a Xeon and an EPYC).
+func TestNaNsOfDotProducts(t *testing.T) {
+	const (
+		// xmm0 has NaNs with the payloads 1 to 4, xmm1 ones; eax, ecx, edx, ebx get the parts of the result.
+		singles = "b8 0100c07f 660f6ec0 ffc0 660f3a22c001 ffc0 660f3a22c002 ffc0 660f3a22c003 b8 0000803f 660f6ec8 660f70c900" +
+			"660f3a40c1ff 660f7ec0 660f3a16c101 660f3a16c202 660f3a16c303"
+		doubles = "48b8 010000000000f87f 66480f6ec0 48ffc0 66480f3a22c001 48b8 000000000000f03f 66480f6ec8 660f6cc9" +
+			"660f3a41c133 66480f7ec0 66480f3a16c101"
+	)
+	for model, want := range map[string][6]uint64{"icelake-server": {2, 1, 4, 3, 1, 2}, "epyc-rome": {1, 1, 1, 1, 1, 1}} {
+		out, err := ran(t, model, singles, x86.PtRegs{})
+		require.NoError(t, err)
+		for i, part := range []uint64{out.AX, out.CX, out.DX, out.BX} {
+			require.Equal(t, 0x7fc00000|want[i], part, "%s: part %d of dpps", model, i)
+		}
+		out, err = ran(t, model, doubles, x86.PtRegs{})
+		require.NoError(t, err)
+		require.Equal(t, 0x7ff8<<48|want[4], out.AX, "%s: dppd", model)
+		require.Equal(t, 0x7ff8<<48|want[5], out.CX, "%s: dppd", model)
+	}
+}

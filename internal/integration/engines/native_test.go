@@ -172,6 +172,9 @@ func (x record) String() string {
 // approximate are instructions whose results each kind of processor makes its own way.
 var approximate = named("rcpps", "rcpss", "rsqrtps", "rsqrtss")
 
+// dots choose among NaNs by the processor's maker.
+var dots = named("dpps", "dppd")
+
 // Instructions of SSE to SSE4.2 on both engines end as on this processor.
 func TestVectorsAsTheProcessor(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 0))
@@ -190,6 +193,9 @@ func TestVectorsAsTheProcessor(t *testing.T) {
 	p := newPair(t)
 	defer p.close()
 	failed := map[string]int{}
+	info, err := os.ReadFile("/proc/cpuinfo")
+	require.NoError(t, err)
+	intel := bytes.Contains(info, []byte("GenuineIntel")) // as the model of the engines
 	for n, x := range list {
 		i, err := decoder.Decode(x.Code[:])
 		require.NoError(t, err)
@@ -199,7 +205,7 @@ func TestVectorsAsTheProcessor(t *testing.T) {
 			}
 			got, event := x.onEngine(t, run)
 			want := after[n]
-			if name == "unicorn" {
+			if name == "unicorn" || !intel && dots(&i) {
 				for v := range got.XMM {
 					sameNaNsIn(got.XMM[v][:], want.XMM[v][:])
 				}
