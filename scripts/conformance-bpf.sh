@@ -64,7 +64,7 @@ compare() {
 	release=${kernel##*/vmlinuz-}
 	here=$out/$release
 	"$lab" boot "$kernel" --qemu "$qemu" --append 'nopti norandmaps' --memory 512M -o "$here.core" --format elf >&2 || cannot "$release does not boot (see above)"
-	"$lab" exec --kernel "$here.core" --root "$tree" "$@" /bin/sh /scripts/all.sh >"$here.ours" 2>"$here.ours.err" || say "$release: the dump's shell ended with $?"
+	"$lab" exec --kernel "$here.core" --budget 200000000000 --root "$tree" "$@" /bin/sh /scripts/all.sh >"$here.ours" 2>"$here.ours.err" || say "$release: the dump's shell ended with $?"
 	set -- "$@" --file "$tree$libraries/ld-linux-x86-64.so.2:/lib64/ld-linux-x86-64.so.2"
 	while read -r library; do
 		set -- "$@" --file "$library:$libraries/${library##*/}"
