@@ -37,7 +37,7 @@ var more = map[string][]*rule{
 	"cachestat": {counts}, "numamove": {counts}, "softirqs": {counts}, "hardirqs": {counts}, "vfsstat": {counts},
 	"runqlen": {counts},
 	// The two ends of a connection run beside each other.
-	"tcpstates": {order},
+	"tcpstates": {order}, "tcptracer": {order},
 	// Both sides list what came most often, and by how long it took.
 	"klockstat": {samples}, "ksnoop": {samples}, "memleak": {samples}, "syscount": {samples}, "wakeuptime": {samples},
 	"filetop": {samples}, "slabratetop": {samples}, "tcptop": {samples}, "biotop": {samples}, "offcputime": {sleeps}, "profile": {samples}, "biostacks": {samples},
