@@ -187,7 +187,7 @@ func (l *Lock) Key(more ...[]byte) (string, error) {
 	return "kprobelab-" + hex.EncodeToString(h.Sum(nil))[:32], nil
 }
 
-// Lock pins words to the kernels that they mean today, on a machine, and writes the lock; without words, those that it has,
+// Lock pins words to their kernels of today, on a machine, and writes the lock; without words, those that it has,
 // without a machine on theirs, or on DefaultMachine. A kernel that is not there is fetched. The pins of these words are returned.
 func (s *Store) Lock(ctx context.Context, words []string, m *Machine) ([]*Pin, error) {
 	l := s.TheLock()

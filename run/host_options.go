@@ -14,7 +14,7 @@ import (
 	"kprobelab/kimage"
 )
 
-// HostOptions are what a command line says of a program of the host: its files, and what is beside it.
+// HostOptions holds a command line's options for a program of the host: its files, and what is beside it.
 type HostOptions struct {
 	// Root is a folder with an unpacked system, "" for the host's.
 	Root string

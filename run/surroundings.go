@@ -9,7 +9,7 @@ import (
 	"kprobelab/hostfiles"
 )
 
-// Surroundings are what a program of the host has around it in the guest: its folder, more environment, and the files
+// Surroundings hold the place of a program of the host in the guest: its folder, more environment, and the files
 // that it writes for its caller.
 type Surroundings struct {
 	Dir  string

@@ -10,7 +10,7 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// Difference is how the outputs of two kernels differ: as a unified diff, "" if they are the same, with the numbers of lines
+// Difference returns the difference of two kernels' outputs: a unified diff, "" if they are the same, with the numbers of lines
 // that only one of the two has.
 type Difference struct {
 	Diff           string

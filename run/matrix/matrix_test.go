@@ -303,7 +303,7 @@ func TestRepeats(t *testing.T) {
 			require.GreaterOrEqual(t, m.repeated.runs, c.runs)
 			require.LessOrEqual(t, m.repeated.runs, c.most)
 			if len(m.Cells) == 1 && c.runs == 20 {
-				require.Zero(t, all[10].Stdout.Len(), "what is of no interest is forgotten")
+				require.Zero(t, all[10].Stdout.Len(), "outputs of no interest are forgotten")
 			}
 		})
 	}

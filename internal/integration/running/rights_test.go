@@ -14,7 +14,7 @@ import (
 	"kprobelab/hostfiles"
 )
 
-// may is what testdata/rights.elf prints: for a BPF map of a size, a BPF program for kprobes, its kprobe, a socket
+// may holds the output of testdata/rights.elf: for a BPF map of a size, a BPF program for kprobes, its kprobe, a socket
 // filter and a raw socket 0 or the errno.
 func may(user, group int, results ...errno.Errno) string {
 	s := fmt.Sprintf("user %d group %d\n", user, group)
