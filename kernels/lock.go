@@ -187,8 +187,8 @@ func (l *Lock) Key(more ...[]byte) (string, error) {
 	return "kprobelab-" + hex.EncodeToString(h.Sum(nil))[:32], nil
 }
 
-// Lock pins words to their kernels of today, on a machine, and writes the lock; without words, those that it has,
-// without a machine on theirs, or on DefaultMachine. A kernel that is not there is fetched. The pins of these words are returned.
+// Lock pins words to their kernels of today, writes the lock, and returns the pins. Without words it pins all words of the
+// lock again. Without a machine, a word keeps its machine, and a new one gets DefaultMachine. A missing kernel is fetched.
 func (s *Store) Lock(ctx context.Context, words []string, m *Machine) ([]*Pin, error) {
 	l := s.TheLock()
 	free := *s

@@ -92,8 +92,8 @@ func labelOf(kernel string) string {
 	}, word)
 }
 
-// Run calls do for each kernel, for as many at once as there are processors. It returns when all have ended. When ctx
-// ends, no more runs begin; do ends those that run. A kernel that fails does not stop the others.
+// Run calls do for each kernel, for as many at once as there are processors, and returns after the last call. After the end
+// of ctx it makes no more calls; each do ends its own run. A kernel that fails does not stop the others.
 func (m *Matrix) Run(ctx context.Context, do func(ctx context.Context, c *Cell)) {
 	var all sync.WaitGroup
 	next := make(chan *Cell)
