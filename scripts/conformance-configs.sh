@@ -112,7 +112,6 @@ build() {
 	while IFS= read -r word; do
 		if [ -n "$word" ]; then set -- "$@" "$word"; fi
 	done <<-END
-		$build_host
 		$compiler
 	END
 	name=$1

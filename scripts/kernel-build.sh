@@ -7,8 +7,7 @@
 
 build_bin=$root/.cache/tools/bin
 
-# build_tools SUITE: everything but a compiler that make of a kernel calls. Afterwards
-# $build_host are the words for make that name the headers of libelf.
+# build_tools SUITE: everything but a compiler that make of a kernel calls.
 build_tools() {
 	need gcc gcc
 	need make make
@@ -23,14 +22,23 @@ build_tools() {
 	if [ -d "$tools/bison/usr/share/bison" ]; then export BISON_PKGDATADIR="$tools/bison/usr/share/bison"; fi
 	M4=$(command -v m4)
 	export M4 PATH
-	build_host=
 	if echo '#include <gelf.h>
-		int main(void) { return elf_version(EV_CURRENT); }' | gcc -xc - -o /dev/null -lelf 2>/dev/null; then return; fi
+		#include <zlib.h>
+		int main(void) { return elf_version(EV_CURRENT); }' | gcc -xc - -o /dev/null -lelf -lz 2>/dev/null; then return; fi
 	tool elf "$1" libelf-dev || return 1
-	lib=$tools/elf/usr/lib/x86_64-linux-gnu
-	# Last in the search: the package brings libc's headers too.
-	build_host="HOSTCFLAGS=-idirafter $tools/elf/usr/include
-HOSTLDFLAGS=-L$lib -Wl,-rpath,$lib -Wl,-rpath-link,$lib:$tools/elf/lib/x86_64-linux-gnu"
+	build_libelf "$tools/elf" "$tools/libelf"
+}
+
+# build_libelf PACKAGES FOLDER: has gcc find libelf and zlib of the unpacked packages, whatever flags a
+# makefile gives it or leaves out (resolve_btfids of 5.10 takes none). The folder has links to these two
+# alone: beside them are libc's files of the same packages.
+build_libelf() {
+	rm -rf "$2"
+	mkdir -p "$2/include" "$2/lib"
+	ln -s "$1"/usr/include/*elf*.h "$1/usr/include/elfutils" "$1"/usr/include/z*.h "$2/include"
+	rm "$2/include/elf.h"
+	ln -s "$1"/usr/lib/x86_64-linux-gnu/libelf* "$1"/usr/lib/x86_64-linux-gnu/libz.so "$1"/lib/x86_64-linux-gnu/libz.so* "$2/lib"
+	export C_INCLUDE_PATH="$2/include" LIBRARY_PATH="$2/lib" LD_LIBRARY_PATH="$2/lib"
 }
 
 # build_command NAME SUITE: puts the package's command of that name on PATH,
