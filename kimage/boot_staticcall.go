@@ -178,19 +178,18 @@ var flatCalls = []staticCallUpdate{
 // e400Idle is the idle loop of a processor with AMD's erratum 400 (to 6.8).
 const e400Idle = "amd_e400_idle"
 
-// update does what static_call_update does, for a key by its name.
+// update does what static_call_update does, for a key by its name. A key without a symbol
+// and without a site has a trampoline all the same.
 func (p *staticCallPatcher) update(name, fn string) {
-	key, ok := p.img.staticCallKey(name)
-	if !ok {
-		return
-	}
 	var target x86.Addr
 	if fn != "" {
+		var ok bool
 		if target, ok = p.img.symbolAddr(fn); !ok {
 			return
 		}
 	}
 	tramp, _ := p.img.symbolAddr("__SCT__" + name)
+	key, _ := p.img.staticCallKey(name)
 	p.set(key, tramp, target)
 }
 
@@ -208,19 +207,20 @@ func (img *Image) staticCallKey(name string) (x86.Addr, bool) {
 	return key, ok
 }
 
-// set makes the key call fn: key, trampoline, sites.
+// set makes the key call fn: key, trampoline, sites. 0 is a key or a trampoline that is not known.
 func (p *staticCallPatcher) set(key, tramp, fn x86.Addr) {
-	slot := p.img.bytes(key, 8)
-	if slot == nil {
-		return
+	if slot := p.img.bytes(key, 8); slot != nil {
+		le.PutUint64(slot, uint64(fn))
 	}
-	le.PutUint64(slot, uint64(fn))
 	if tramp != 0 {
 		// Trampolines are written before the kernel decides on thunks, and
 		// not again.
 		early := *p
 		early.thunkAt, early.thunk = nil, 0
 		early.write(tramp, fn, true)
+	}
+	if key == 0 {
+		return
 	}
 	if p.byKey == nil {
 		p.byKey = map[x86.Addr][]StaticCall{}

@@ -151,6 +151,19 @@ func TestStaticCallForms(t *testing.T) {
 	}
 }
 
+// Rule: a static call that no code makes, and whose key has no symbol (no KALLSYMS_ALL), is
+// updated in its trampoline.
+func TestTrampolineWithoutAKey(t *testing.T) {
+	img := tableImage(t, fromHex(t, "c3cccccccc"))
+	symbols := []Symbol{{Name: "__SCT__apic_call_native_eoi", Addr: testText}, {Name: "native_apic_mem_eoi", Addr: testText + 0x100}}
+	img.index.chain(symbols)
+	p := &staticCallPatcher{img: img}
+	p.update("apic_call_native_eoi", "native_apic_mem_eoi")
+	require.Equal(t, fromHex(t, "e9fb000000"), img.bytes(testText, 5))
+	p.update("apic_call_native_eoi", "")
+	require.Equal(t, retInsn, img.bytes(testText, 5))
+}
+
 // Rule: what the scheduler's static calls call follows the configured model.
 func TestPreemptionModel(t *testing.T) {
 	for model, c := range map[string]struct{ config, cond, schedule string }{
