@@ -16,8 +16,10 @@ type Keeper struct {
 	Store *kernels.Store
 	// Options are the options of each boot; the keeper sets Kernel. Without a QEMU one is found, or fetched.
 	Options
-	// Booting is called before a kernel is booted, Progress while its memory is saved. Both may be nil.
+	// Booting is called before a kernel is booted, NoShell if its guest gets no shell, Progress while its memory is saved.
+	// All may be nil.
 	Booting  func(k *kernels.Kernel)
+	NoShell  func(why error)
 	Progress func(stage string, done, total int64)
 }
 
@@ -34,6 +36,7 @@ func (b *Keeper) Keep(ctx context.Context, k *kernels.Kernel) error {
 		b.Booting(k)
 	}
 	with := b.Options
+	with.Files = append(b.shell(ctx), with.Files...)
 	var err error
 	if with.Kernel, err = Open(k.Image, nil); err != nil {
 		return err
@@ -44,6 +47,19 @@ func (b *Keeper) Keep(ctx context.Context, k *kernels.Kernel) error {
 			return err
 		})
 	})
+}
+
+// shell has the files of the guest's shell and usual commands. A guest without them is of use, too.
+func (b *Keeper) shell(ctx context.Context) []File {
+	program, err := b.Store.Busybox(ctx)
+	var list []File
+	if err == nil {
+		list, err = Files(program, "/bin/busybox")
+	}
+	if err != nil && b.NoShell != nil {
+		b.NoShell(err)
+	}
+	return list
 }
 
 // Find finds the dump that a word means: a file, which is the dump itself or an image to boot, or a release, which is fetched

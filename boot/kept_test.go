@@ -15,7 +15,10 @@ func TestDumpsOfWords(t *testing.T) {
 	dir := t.TempDir()
 	s, err := kernels.Open(&kernels.Options{Dir: filepath.Join(dir, "kept"), Offline: true})
 	require.NoError(t, err)
-	b := &Keeper{Store: s}
+	var without error
+	b := &Keeper{Store: s, NoShell: func(why error) { without = why }}
+	require.Empty(t, b.shell(t.Context()))
+	require.ErrorIs(t, without, kernels.ErrOffline)
 	_, err = b.Find(t.Context(), "")
 	require.Error(t, err, "there is none, and none can be fetched")
 

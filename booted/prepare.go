@@ -36,6 +36,7 @@ var usual = []hostfiles.File{
 	{Path: "/var/log", Mode: fs.ModeDir | 0o755},
 	{Path: "/etc/passwd", Mode: 0o644, Data: []byte("root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n")},
 	{Path: "/etc/group", Mode: 0o644, Data: []byte("root:x:0:\nnogroup:x:65534:\n")},
+	{Path: "/etc/hostname", Mode: 0o644, Data: []byte("kprobelab\n")},
 	{Path: "/etc/hosts", Mode: 0o644, Data: []byte("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost\n127.0.1.1\tkprobelab\n")},
 	{Path: "/etc/nsswitch.conf", Mode: 0o644, Data: []byte("passwd: files\ngroup: files\nhosts: files\n")},
 	{Path: "/etc/localtime", Mode: 0o644, Data: utc},
@@ -56,9 +57,10 @@ var commands = []string{
 	"umount", "uname", "uniq", "wc", "which", "xargs", "awk", "cut", "dmesg", "ip", "nc", "seq", "tee", "time", "timeout", "id", "whoami", "clear",
 }
 
-// Prepare mounts the file systems and makes the files that tools look for, as far as the kernel and the guest have not
-// got them: bpffs, cgroup2, securityfs, /dev/fd, /var/tmp, /etc/passwd and others. What is there stays as it is.
-func (k *Kernel) Prepare() error {
+// Prepare mounts the file systems that tools look for, puts files there (Put), and makes the other files that tools look
+// for, as far as the kernel, the guest and these files have not got them: bpffs, cgroup2, securityfs, /dev/fd, /var/tmp,
+// /etc/passwd and others, with busybox its commands. What is there stays as it is.
+func (k *Kernel) Prepare(files []hostfiles.File) error {
 	if _, err := k.toInit(); err != nil {
 		return err
 	}
@@ -66,6 +68,9 @@ func (k *Kernel) Prepare() error {
 		if err := k.mount(m.kind, m.at, m.data); err != nil {
 			return err
 		}
+	}
+	if err := k.Put(files); err != nil {
+		return err
 	}
 	list := usual
 	if _, err := k.stat(busybox, 0); err == nil {

@@ -182,6 +182,7 @@ func TestExportedKernels(t *testing.T) {
 func TestTools(t *testing.T) {
 	w := newWorld(t)
 	w.Suite("trixie",
+		&tinyarchive.Deb{Name: "busybox-static", Version: "1", Files: []file{{Name: "./usr/bin/busybox", Data: "shell", Mode: 0o755}}},
 		&tinyarchive.Deb{Name: "tool", Version: "1", Fields: "Depends: libtool (>= 2), virtual\n", Files: []file{{Name: "./usr/bin/tool", Data: "old"}}},
 		&tinyarchive.Deb{Name: "libtool", Version: "2", Fields: "Provides: virtual\n", Files: []file{{Name: "./usr/lib/x86_64-linux-gnu/libtool.so.1", Data: "lib"},
 			{Name: "./usr/lib/x86_64-linux-gnu/libtool.so", Type: tar.TypeSymlink, Target: "libtool.so.1"}, {Name: "./usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2", Data: loader, Mode: 0o755}}},
@@ -206,6 +207,12 @@ func TestTools(t *testing.T) {
 	require.Contains(t, string(text), `'-L' 'a b' "$@"`)
 	_, err = s.Wrap(dir, "usr/bin/none")
 	require.ErrorContains(t, err, "has no usr/bin/none")
+
+	shell, err := s.Busybox(t.Context())
+	require.NoError(t, err)
+	b, err = os.ReadFile(shell)
+	require.NoError(t, err)
+	require.Equal(t, "shell", string(b))
 
 	_, err = s.Tool(t.Context(), "other", []string{"trixie"}, "other")
 	require.ErrorContains(t, err, "the suites have no other")

@@ -81,6 +81,24 @@ func (s *Store) QEMU(ctx context.Context) (string, error) {
 	return s.Wrap(dir, "usr/bin/qemu-system-x86_64", "-L", filepath.Join(share, "qemu"), "-L", filepath.Join(share, "seabios"))
 }
 
+// busyboxSuites have the busybox of the guests.
+var busyboxSuites = []string{"trixie"}
+
+// Busybox has Debian's busybox, which needs no libraries: the shell and the usual commands of a guest.
+func (s *Store) Busybox(ctx context.Context) (string, error) {
+	dir, err := s.Tool(ctx, "busybox", busyboxSuites, "busybox-static")
+	if err != nil {
+		return "", err
+	}
+	for _, name := range []string{"usr/bin/busybox", "bin/busybox"} {
+		at := filepath.Join(dir, name)
+		if st, err := os.Lstat(at); err == nil && st.Mode().IsRegular() {
+			return at, nil
+		}
+	}
+	return "", fmt.Errorf("%w: %s has no busybox", ErrKernel, dir)
+}
+
 // Wrap makes a program that runs a program of a tool's folder with these arguments before its own,
 // by the loader and the libraries in the folder.
 func (s *Store) Wrap(dir, program string, args ...string) (string, error) {

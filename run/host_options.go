@@ -96,7 +96,7 @@ func (o *HostOptions) beside(p *HostProgram) (err error) {
 		}
 	}
 	for _, text := range o.Workloads {
-		p.Workloads = append(p.Workloads, &booted.Program{Args: []string{"/bin/sh", "-c", Workload(text)}, Env: p.Env, Dir: p.Dir})
+		p.Workloads = append(p.Workloads, &booted.Program{Args: []string{shell, "-c", Workload(text)}, Env: p.Env, Dir: p.Dir})
 	}
 	for _, text := range o.Outs {
 		out, err := ParseOut(text)

@@ -60,6 +60,12 @@ type Module struct {
 // ErrFailed: the guest kernel failed while a program ran: a panic, or an oops.
 var ErrFailed = errors.New("the guest kernel failed")
 
+// shell runs the workloads.
+const shell = "/bin/sh"
+
+// ErrNoShell: a workload has nothing that runs it.
+var ErrNoShell = errors.New("the guest has no " + shell + " for a workload: --file BUSYBOX:/bin/busybox brings one, and kernels boot --again RELEASE makes a dump that has it")
+
 // give puts the files that the programs of the host need into the guest. It comes before all probes: none hits there.
 func (r *runner) give(jobs []bound) error {
 	for _, j := range jobs {
@@ -68,10 +74,10 @@ func (r *runner) give(jobs []bound) error {
 		}
 		k, err := r.lab.Booted()
 		if err == nil {
-			err = k.Prepare()
+			err = k.Prepare(j.Host.Files)
 		}
-		if err == nil {
-			err = k.Put(j.Host.Files)
+		if err == nil && len(j.Host.Workloads) > 0 && !k.Has(shell) {
+			return refused(fmt.Errorf("%s: %w", printable.Name(r.lab.Image.Name()), ErrNoShell))
 		}
 		if user, group, other := j.Host.Rights.User(); other && err == nil {
 			err = k.Give(j.Host.own(), user, group)

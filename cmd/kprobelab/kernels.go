@@ -245,6 +245,7 @@ func (t *term) keep(s *kernels.Store, o *boot.Options, do func(*boot.Keeper) (st
 			t.progressDone()
 			t.sayf("booting %s", printable.Name(k.Release))
 		},
+		NoShell:  func(why error) { t.sayf("the guest gets no shell: %v", why) },
 		Progress: func(stage string, done, total int64) { wait.end(); t.progress(stage, done, total) },
 	})
 	wait.end()

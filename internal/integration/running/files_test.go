@@ -87,14 +87,14 @@ func TestProgramsOfTheHost(t *testing.T) {
 // nothing.
 func TestPreparedKernels(t *testing.T) {
 	each(t, func(t *testing.T, k *kernel) {
-		require.NoError(t, k.Prepare())
+		require.NoError(t, k.Prepare(nil))
 		mounts := k.shell("cut -d' ' -f2,3 /proc/mounts").out
 		for _, want := range []string{"/sys/fs/bpf bpf", "/sys/fs/cgroup cgroup2", "/sys/kernel/security securityfs", "/sys/kernel/debug debugfs", "/sys/kernel/tracing tracefs", "/dev/pts devpts", "/dev/shm tmpfs"} {
 			require.Contains(t, mounts, want+"\n")
 		}
 		require.Equal(t, ended{0, "x\n1777\nroot:x:0:0:root:/root:/bin/sh\nkprobelab\n", ""},
 			k.shell("echo x >/dev/stdout; stat -c %a /var/tmp; head -n 1 /etc/passwd; hostname; ping -c 1 localhost >/dev/null"))
-		require.NoError(t, k.Prepare())
+		require.NoError(t, k.Prepare(nil))
 		require.Equal(t, mounts, k.shell("cut -d' ' -f2,3 /proc/mounts").out)
 	})
 }

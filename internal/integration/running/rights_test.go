@@ -96,7 +96,7 @@ func TestRightsInTheKernel(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			k.restore()
-			require.NoError(t, k.Prepare())
+			require.NoError(t, k.Prepare(nil))
 			var out bytes.Buffer
 			s := &booted.Session{Program: sh(c.line, &out)}
 			s.Stdin = []byte("given")
