@@ -2,111 +2,85 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
-	"regexp"
-	"strings"
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab/internal/bounded"
+	"kprobelab/internal/cmdline"
 	"kprobelab/internal/engine"
 )
 
+// groups lists the commands by purpose, in the order of the help.
+var groups = []cmdline.Group{
+	{Name: "Learn", Commands: []string{"sample", "explore", "serve"}},
+	{Name: "Ask", Commands: []string{"explain", "scan", "check", "pack", "probe", "symbols", "info", "hazards", "decode", "selfcheck"}},
+	{Name: "Run", Commands: []string{"run", "exec", "uprobe", "stap", "bpftrace", "mount", "bench"}},
+	{Name: "Kernels", Commands: []string{"kernels", "boot"}},
+	{Name: "The program", Commands: []string{"completion", "man", "version"}},
+}
+
+// limitsOf holds the limits of the commands: of a script and a guest as run does, of a list by the size of a kernel. A command
+// that is not listed, such as run, bounds its calls by flags of its own.
+var limitsOf = map[string]cmdline.Limits{
+	"stap": {Output: bounded.Output}, "bpftrace": {Output: bounded.Output}, "sample": {Output: bounded.Output},
+	"probe": {Output: bounded.Listing}, "explore": {Output: bounded.Listing}, "explain": {Output: bounded.Listing}, "pack": {Output: bounded.Listing},
+	"check": {Output: bounded.Listing}, "scan": {Output: bounded.Listing}, "info": {Output: bounded.Listing}, "symbols": {Output: bounded.Listing},
+	"hazards": {Output: bounded.Listing}, "bench": {Output: bounded.Listing}, "decode": {Output: bounded.Listing}, "selfcheck": {Output: bounded.Listing},
+	"boot": {Output: bounded.Output, Ends: true}, "mount": {Output: bounded.Listing, Ends: true},
+	"serve": {Output: bounded.Listing, Ends: true}, "kernels": {Output: bounded.Listing, Ends: true},
+}
+
+//go:embed completion/kprobelab.bash
+var bashScript string
+
+//go:embed completion/kprobelab.zsh
+var zshScript string
+
+//go:embed completion/kprobelab.fish
+var fishScript string
+
 // newApp builds the command line.
-func newApp(t *term) *cli.Command {
-	app := &cli.Command{
-		Name:        "kprobelab",
-		Usage:       "plant kernel probes in real kernel code, without root",
-		Description: described("kprobelab"),
-		Version:     version(),
-		Writer:      t.out,
-		ErrWriter:   t.err,
-		Commands: []*cli.Command{
-			runCommand(t), execCommand(t), uprobeCommand(t), serveCommand(t), bootCommand(t), mountCommand(t), probeCommand(t), stapCommand(t), bpftraceCommand(t), sampleCommand(t), exploreCommand(t), benchCommand(t), explainCommand(t), scanCommand(t), selfcheckCommand(t), hazardsCommand(t), symbolsCommand(t), infoCommand(t), decodeCommand(t),
-			checkCommand(t), packCommand(t), kernelsCommand(t), completionCommand(t), manCommand(t), versionCommand(t),
+func newApp(t *term) *cmdline.App {
+	app := &cmdline.App{
+		Command: &cli.Command{
+			Name:        "kprobelab",
+			Usage:       "plant kernel probes in real kernel code, without root",
+			Description: described("kprobelab"),
+			Version:     cmdline.Version(),
+			Writer:      t.Out,
+			ErrWriter:   t.Err,
 		},
-		Action: func(_ context.Context, c *cli.Command) error {
-			if c.Args().Present() {
-				return noCommand(c, c.Args().First())
-			}
-			return cli.ShowAppHelp(c)
-		},
-		// The program reports errors itself, once, in exit.go.
-		ExitErrHandler: func(context.Context, *cli.Command, error) {},
+		Groups: groups, Programs: []string{"exec", "uprobe"}, Permuted: []string{"bpftrace", "stap"},
+		Shells: map[string]string{"bash": bashScript, "zsh": zshScript, "fish": fishScript},
 	}
-	everyCommand(app, func(c *cli.Command) {
-		c.OnUsageError = usageError
-		// "%s, %d" is one value of a flag, not two.
-		c.DisableSliceFlagSeparator = true
-		c.HideHelpCommand = true
-	})
+	app.Commands = []*cli.Command{
+		runCommand(t), execCommand(t), uprobeCommand(t), serveCommand(t), bootCommand(t), mountCommand(t), probeCommand(t), stapCommand(t), bpftraceCommand(t), sampleCommand(t), exploreCommand(t), benchCommand(t), explainCommand(t), scanCommand(t), selfcheckCommand(t), hazardsCommand(t), symbolsCommand(t), infoCommand(t), decodeCommand(t),
+		checkCommand(t), packCommand(t), kernelsCommand(t), app.CompletionCommand(t.Out, "print a shell's completion script, which knows the image's symbols", described("completion")), manCommand(t, app), versionCommand(t),
+	}
+	app.Prepare()
 	for _, c := range app.Commands {
-		limited(t, c)
+		if l, ok := limitsOf[c.Name]; ok {
+			l.Apply(t.Term, c)
+		}
 	}
 	return app
 }
 
-func everyCommand(c *cli.Command, do func(*cli.Command)) {
-	do(c)
-	for _, sub := range c.Commands {
-		everyCommand(sub, do)
+func manCommand(t *term, app *cmdline.App) *cli.Command {
+	return &cli.Command{
+		Name:        "man",
+		Usage:       "print the manual page",
+		ArgsUsage:   " ",
+		Description: described("man"),
+		Action: func(_ context.Context, c *cli.Command) error {
+			if err := atMost(c, 0); err != nil {
+				return err
+			}
+			return app.WriteMan(t.Out)
+		},
 	}
-}
-
-// usageError says in one line what is wrong, and names the help. The parser
-// reads the flags of a command that does not exist as its parent's: then the
-// error is about the command's name.
-func usageError(_ context.Context, c *cli.Command, err error, _ bool) error {
-	if name := c.Args().First(); name != "" && len(c.Commands) > 0 && (c.ArgsUsage == "" || nearest(c.VisibleCommands(), name) != "") {
-		return noCommand(c, name)
-	}
-	flag, unknown := strings.CutPrefix(err.Error(), noFlag)
-	if near := nearestFlag(c, flag); unknown && near != "" {
-		return usagef("%s; did you mean %s?", plain(err), dashes(near))
-	}
-	return usagef("%s; try %s --help", plain(err), c.FullName())
-}
-
-// noFlag is the begin of the parser's message about a flag that does not exist.
-const noFlag = "flag provided but not defined: "
-
-// plain puts the parser's messages into the words of this program.
-func plain(err error) string {
-	s := err.Error()
-	if flag, ok := strings.CutPrefix(s, noFlag); ok {
-		return "there is no flag " + dashes(flag)
-	}
-	if flag, ok := strings.CutPrefix(s, "flag needs an argument: "); ok {
-		return flag + " needs a value"
-	}
-	return valueError(s)
-}
-
-// invalidValue matches the parser's message about a flag whose Set has failed.
-var invalidValue = regexp.MustCompile(`(?s)^invalid value "(.*)" for flag (\S+): (.*)$`)
-
-// valueError keeps the errors of this program's own flags, and puts the parser's errors
-// about numbers and times into plain words.
-func valueError(s string) string {
-	m := invalidValue.FindStringSubmatch(s)
-	switch {
-	case m == nil:
-		return s
-	case strings.HasPrefix(m[3], "strconv."):
-		return fmt.Sprintf("%s: %q is not a number in its range", dashes(m[2]), m[1])
-	case strings.HasPrefix(m[3], "time: "):
-		return fmt.Sprintf("%s: %q is not a time, such as 500ms or 10s", dashes(m[2]), m[1])
-	}
-	return m[3]
-}
-
-// dashes writes a flag's name with its dashes, one before a letter; the parser writes one at
-// most.
-func dashes(flag string) string {
-	name := strings.TrimLeft(flag, "-")
-	if len(name) == 1 {
-		return "-" + name
-	}
-	return "--" + name
 }
 
 func versionCommand(t *term) *cli.Command {
@@ -117,7 +91,7 @@ func versionCommand(t *term) *cli.Command {
 			if err := atMost(c, 0); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(t.out, "kprobelab %s, %s\n", version(), "engine "+engine.Version())
+			_, err := fmt.Fprintf(t.Out, "kprobelab %s, %s\n", cmdline.Version(), "engine "+engine.Version())
 			return err
 		},
 	}

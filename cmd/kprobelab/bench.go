@@ -11,6 +11,7 @@ import (
 
 	"kprobelab/internal/bench"
 	"kprobelab/internal/bounded"
+	"kprobelab/internal/cmdline"
 )
 
 // benchRun holds the options of a bench command line.
@@ -52,7 +53,7 @@ func benchPaths() string {
 }
 
 func (r *benchRun) run(t *term, c *cli.Command) error {
-	if err := errors.Join(atMost(c, 0), oneOf(c, "json", "csv")); err != nil {
+	if err := errors.Join(atMost(c, 0), cmdline.OneOf(c, "json", "csv")); err != nil {
 		return err
 	}
 	if err := r.open(c); err != nil {
@@ -88,7 +89,7 @@ func (r *benchRun) run(t *term, c *cli.Command) error {
 		if err != nil {
 			return err
 		}
-		return r.show(t.out, rep)
+		return r.show(t.Out, rep)
 	}
 	if c.IsSet("programs") {
 		return r.programs(t, c)
@@ -96,7 +97,7 @@ func (r *benchRun) run(t *term, c *cli.Command) error {
 	if r.o.Target, err = benchTarget(t, c); err != nil {
 		return err
 	}
-	r.o.Progress = t.progress
+	r.o.Progress = t.Progress
 	return r.execute(t)
 }
 
@@ -114,7 +115,7 @@ func hardware(name string) (bench.Hardware, error) {
 	}
 	h, err := bench.ParseHardware(text)
 	if err != nil {
-		return h, &failure{exitImage, err}
+		return h, fail(exitImage, err)
 	}
 	return h, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"kprobelab/internal/bench"
 	"kprobelab/internal/bounded"
+	"kprobelab/internal/cmdline"
 )
 
 // benchFiles holds the files of bench: against has the real kernels to compare with,
@@ -28,11 +29,11 @@ func (f *benchFiles) flags() []cli.Flag {
 // open checks the flags and reads the file of --against.
 func (f *benchFiles) open(c *cli.Command) error {
 	for _, other := range []string{"path", "rounds", "hits", "others", "handler", "hardware", "symbol", "image", "call", "programs"} {
-		if err := oneOf(c, "report", other); err != nil {
+		if err := cmdline.OneOf(c, "report", other); err != nil {
 			return err
 		}
 	}
-	if err := errors.Join(oneOf(c, "csv", "against"), oneOf(c, "symbol", "against")); err != nil || f.against == "" {
+	if err := errors.Join(cmdline.OneOf(c, "csv", "against"), cmdline.OneOf(c, "symbol", "against")); err != nil || f.against == "" {
 		return err
 	}
 	text, err := bounded.ReadFile(f.against, bounded.BenchFile)
@@ -40,7 +41,7 @@ func (f *benchFiles) open(c *cli.Command) error {
 		return err
 	}
 	if f.real, err = bench.ParseReal(string(text)); err != nil {
-		return &failure{exitImage, fmt.Errorf("%s: %w", f.against, err)}
+		return fail(exitImage, fmt.Errorf("%s: %w", f.against, err))
 	}
 	return nil
 }
@@ -53,7 +54,7 @@ func (f *benchFiles) read() (*bench.Report, error) {
 	}
 	rep, err := bench.ParseReport(text)
 	if err != nil {
-		return nil, &failure{exitImage, fmt.Errorf("%s: not what bench --json writes: %w", f.report, err)}
+		return nil, fail(exitImage, fmt.Errorf("%s: not what bench --json writes: %w", f.report, err))
 	}
 	if rep.Target != nil && f.real != nil {
 		return nil, usagef("--against: %s is of %s, which the real kernels did not measure", f.report, rep.Target.Place)

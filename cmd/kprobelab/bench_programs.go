@@ -8,30 +8,31 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/bench"
+	"kprobelab/internal/cmdline"
 	"kprobelab/kimage"
 )
 
 // programs measures probes on a program.
 func (r *benchRun) programs(t *term, c *cli.Command) error {
 	for _, other := range []string{"path", "others", "handler", "plot", "against", "symbol", "image", "call"} {
-		if err := oneOf(c, "programs", other); err != nil {
+		if err := cmdline.OneOf(c, "programs", other); err != nil {
 			return err
 		}
 	}
 	o := &bench.ProgramOptions{
 		Open: func() (*kimage.Image, error) { return openImage(t, c, c.String("programs")) },
 		Hits: r.o.Hits, Hardware: r.o.Hardware,
-		Progress: func(stage string, done, total int64) { t.count(stage, "rounds", done, total) },
+		Progress: func(stage string, done, total int64) { t.Count(stage, "rounds", done, total) },
 	}
 	if c.IsSet("rounds") {
 		o.Rounds = r.o.Rounds
 	}
 	rep, err := bench.Programs(o)
-	t.progressDone()
+	t.ProgressDone()
 	if err != nil {
 		return benchFailure(err)
 	}
-	w := bufio.NewWriter(t.out)
+	w := bufio.NewWriter(t.Out)
 	switch {
 	case r.json:
 		err = json.NewEncoder(w).Encode(rep)

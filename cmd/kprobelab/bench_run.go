@@ -7,23 +7,24 @@ import (
 
 	"kprobelab/internal/bench"
 	"kprobelab/internal/callsyntax"
+	"kprobelab/internal/cmdline"
 	"kprobelab/run"
 )
 
 func (r *benchRun) execute(t *term) error {
 	rep, err := bench.Run(&r.o)
-	t.progressDone()
+	t.ProgressDone()
 	if err != nil {
 		return benchFailure(err)
 	}
-	w := bufio.NewWriter(t.out)
+	w := bufio.NewWriter(t.Out)
 	return errors.Join(r.show(w, rep), w.Flush())
 }
 
 // benchFailure gives an error its exit code; errors of an image and of a call's
 // syntax have theirs already.
 func benchFailure(err error) error {
-	var f *failure
+	var f *cmdline.Failure
 	var syntax *callsyntax.Error
 	switch {
 	case errors.As(err, &f):
@@ -31,5 +32,5 @@ func benchFailure(err error) error {
 	case errors.As(err, &syntax):
 		return fmt.Errorf("--call: %w", err)
 	}
-	return &failure{exitRefused, run.OneLine(err)}
+	return fail(exitRefused, run.OneLine(err))
 }

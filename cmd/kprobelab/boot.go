@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"strings"
-	"sync"
 	"syscall"
 
 	"github.com/urfave/cli/v3"
@@ -21,6 +19,7 @@ import (
 	"kprobelab/internal/printable"
 	"kprobelab/internal/qemu"
 	"kprobelab/internal/report"
+	"kprobelab/internal/terminal"
 	"kprobelab/kernels"
 	"kprobelab/kimage"
 	"kprobelab/run"
@@ -87,56 +86,29 @@ func bootKernel(ctx context.Context, t *term, c *cli.Command) error {
 	}
 	found, err := b.qemu(ctx)
 	if err != nil {
-		return &failure{exitImage, err}
+		return fail(exitImage, err)
 	}
 	b.o.QEMU = found.Path
 	b.say("booting %s (%s) under QEMU %s", printable.Name(b.o.Kernel.Name), b.o.Kernel.Release, found.Version)
-	wait := &bootProgress{t: t}
+	wait := &terminal.Lines{Stage: "boot", T: t.Term}
 	if b.o.Console == nil {
 		b.o.Console = wait
 	}
 	b.o.AtStop = func(d *boot.Done) {
-		wait.end()
+		wait.End()
 		b.booted(d)
 	}
 	done, err := b.o.Run(ctx)
-	wait.end()
-	t.progressDone()
+	wait.End()
+	t.ProgressDone()
 	if err != nil {
 		return b.failed(err)
 	}
 	return b.finish(done, found.Version)
 }
 
-// bootProgress counts the lines of the console until the kernel has booted.
-type bootProgress struct {
-	mu    sync.Mutex
-	t     *term
-	lines int64
-	over  bool
-}
-
-func (p *bootProgress) Write(text []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.over {
-		p.lines += int64(bytes.Count(text, []byte("\n")))
-		p.t.count("boot", "lines", p.lines, 0)
-	}
-	return len(text), nil
-}
-
-func (p *bootProgress) end() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.over {
-		p.over = true
-		p.t.progressDone()
-	}
-}
-
 // say tells what happens, beside the output.
-func (b *booting) say(format string, args ...any) { fmt.Fprintf(b.t.err, format+"\n", args...) }
+func (b *booting) say(format string, args ...any) { fmt.Fprintf(b.t.Err, format+"\n", args...) }
 
 // usage reads the flags that no file is needed for.
 func (b *booting) usage() error {
@@ -176,10 +148,10 @@ func (b *booting) usage() error {
 		return err
 	}
 	if c.Bool("verbose") {
-		o.Console = b.t.err
+		o.Console = b.t.Err
 	}
 	if file := c.String("output"); file != "" {
-		b.o.Dump = &boot.Dump{File: file, Format: format, Progress: b.t.progress}
+		b.o.Dump = &boot.Dump{File: file, Format: format, Progress: b.t.Progress}
 	}
 	if o.Megabytes, err = megabytes(c.String("memory")); err != nil {
 		return err
@@ -219,7 +191,7 @@ func (b *booting) inputs() error {
 			continue
 		}
 		if err := boot.CheckOutput(out); err != nil {
-			return &failure{exitImage, err}
+			return fail(exitImage, err)
 		}
 	}
 	for _, pair := range c.StringSlice("file") {
@@ -228,14 +200,14 @@ func (b *booting) inputs() error {
 			return usagef("--file: %w", err)
 		}
 		if err != nil {
-			return &failure{exitImage, err}
+			return fail(exitImage, err)
 		}
 		b.o.Files = append(b.o.Files, list...)
 	}
 	for _, file := range c.StringSlice("module") {
 		m, err := boot.ReadModule(file)
 		if err != nil {
-			return &failure{exitImage, err}
+			return fail(exitImage, err)
 		}
 		b.o.Modules, b.o.Files = append(b.o.Modules, m), append(b.o.Files, m.File)
 	}
@@ -261,7 +233,7 @@ func (b *booting) inputs() error {
 	exec, err := guestProgram(c.String("exec"))
 	if err == nil {
 		exec.Env, exec.Dir, exec.Stdin = append(exec.Env, c.StringSlice("env")...), c.String("cwd"), input
-		exec.Stdout, exec.Stderr = b.t.rawOut, b.t.rawErr
+		exec.Stdout, exec.Stderr = b.t.RawOut, b.t.RawErr
 		if c.Bool("json") {
 			exec.Stdout, exec.Stderr = &b.out, &b.errors
 		}
@@ -297,22 +269,22 @@ func (b *booting) image(ctx context.Context) error {
 	if path == "" {
 		var err error
 		if path, err = b.anyImage(ctx); err != nil {
-			return &failure{exitImage, err}
+			return fail(exitImage, err)
 		}
 	}
 	var err error
-	b.o.Kernel, err = boot.Open(path, &kimage.Options{SystemMap: b.c.String("symbols"), Progress: b.t.progress})
-	b.t.progressDone()
+	b.o.Kernel, err = boot.Open(path, &kimage.Options{SystemMap: b.c.String("symbols"), Progress: b.t.Progress})
+	b.t.ProgressDone()
 	switch {
 	case errors.Is(err, boot.ErrNoSymbols):
-		return &failure{exitImage, fmt.Errorf("%s: %s", path, noSymbols)}
+		return fail(exitImage, fmt.Errorf("%s: %s", path, noSymbols))
 	case errors.Is(err, boot.ErrKernel):
-		return &failure{exitImage, fmt.Errorf("%s: %w", path, err)}
+		return fail(exitImage, fmt.Errorf("%s: %w", path, err))
 	case err != nil:
-		return &failure{exitImage, imageFirst(b.c, path, err)}
+		return fail(exitImage, imageFirst(b.c, path, err))
 	}
 	if err := b.o.Check(); err != nil {
-		return &failure{exitImage, fmt.Errorf("%s: %w", path, err)}
+		return fail(exitImage, fmt.Errorf("%s: %w", path, err))
 	}
 	return nil
 }
@@ -329,7 +301,7 @@ func (b *booting) anyImage(ctx context.Context) (string, error) {
 		return "", err
 	}
 	k, err := s.Fetch(ctx, "")
-	b.t.progressDone()
+	b.t.ProgressDone()
 	if err != nil {
 		return "", err
 	}
@@ -345,7 +317,7 @@ func (b *booting) qemu(ctx context.Context) (qemu.Found, error) {
 		if err != nil {
 			return "", err
 		}
-		defer b.t.progressDone()
+		defer b.t.ProgressDone()
 		return s.QEMU(ctx)
 	})
 }
@@ -384,24 +356,24 @@ func (b *booting) finish(d *boot.Done, qemu string) error {
 		if r.Exec != nil {
 			r.Exec.Stdout, r.Exec.Stderr = b.out.String(), b.errors.String()
 		}
-		err = r.WriteJSON(b.t.out)
+		err = r.WriteJSON(b.t.Out)
 	} else {
 		err = b.print(r)
 	}
 	if err == nil && r.Exec != nil && r.Exec.Code != 0 {
-		err = &failure{r.Exec.Code, fmt.Errorf("%s ended with exit code %d", r.Exec.Args[0], r.Exec.Code)}
+		err = fail(r.Exec.Code, fmt.Errorf("%s ended with exit code %d", r.Exec.Args[0], r.Exec.Code))
 	}
 	return err
 }
 
 func (b *booting) print(l *boot.Report) error {
-	if _, err := fmt.Fprint(b.t.out, l.Trace); err != nil {
+	if _, err := fmt.Fprint(b.t.Out, l.Trace); err != nil {
 		return err
 	}
 	if l.Output == "" {
 		return nil
 	}
-	_, err := fmt.Fprintf(b.t.out, "%s: %s, %s, %d MiB of memory in %.1f MB; booted in %.1f s, saved in %.1f s\n",
+	_, err := fmt.Fprintf(b.t.Out, "%s: %s, %s, %d MiB of memory in %.1f MB; booted in %.1f s, saved in %.1f s\n",
 		printable.Name(l.Output), l.Kernel, report.Counted(l.CPUs, "CPU"), l.Memory>>20, float64(l.Bytes)/1e6, l.Boot, l.Save)
 	return err
 }
@@ -420,16 +392,16 @@ func (t *term) bootFailed(err error, cpu string) error {
 	var e *boot.Error
 	if errors.As(err, &e) {
 		for _, line := range e.Console {
-			fmt.Fprintln(t.err, indent(line))
+			fmt.Fprintln(t.Err, terminal.Indent(line))
 		}
 		if errors.Is(err, boot.ErrCPU) {
 			return usagef("--cpu %s: %w", cpu, err)
 		}
-		return &failure{exitRefused, err}
+		return fail(exitRefused, err)
 	}
 	var refused *boot.RefusedError
 	if errors.As(err, &refused) || errors.Is(err, boot.ErrDefinition) || errors.Is(err, boot.ErrTraceWrite) {
-		return &failure{exitRefused, err}
+		return fail(exitRefused, err)
 	}
-	return &failure{exitImage, err}
+	return fail(exitImage, err)
 }

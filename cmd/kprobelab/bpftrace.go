@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab/internal/cmdline"
 	"kprobelab/run"
 	"kprobelab/script"
 )
@@ -49,16 +50,13 @@ func bpftraceCommand(t *term) *cli.Command {
 			&cli.DurationFlag{Name: "for", Value: time.Minute, Destination: &r.plan.Wait, Usage: "without -c and --call, let this much virtual `TIME` pass at most"},
 			decoderFlag("x86asm"), debuginfoFlag(),
 			rawFlag(t),
-		}, append(toolFlags("bpftrace"), imageFlags()...)...),
+		}, append(bpftraceTool.Flags(), imageFlags()...)...),
 		Action: func(_ context.Context, c *cli.Command) error { return t.differences(r.run(t, c)) },
 	}
 }
 
 func (r *bpftraceRun) run(t *term, c *cli.Command) (ferr error) {
-	if t.toolVersion(c, "bpftrace") {
-		return nil
-	}
-	if err := toolRefuses(c, "bpftrace"); err != nil {
+	if done, err := t.asTool(c, bpftraceTool); done || err != nil {
 		return err
 	}
 	args := c.Args().Slice()
@@ -99,9 +97,9 @@ func (r *bpftraceRun) run(t *term, c *cli.Command) (ferr error) {
 			return run.SourceError(err)
 		}
 		if !r.o.NoWarnings {
-			fmt.Fprint(t.err, warnings)
+			fmt.Fprint(t.Err, warnings)
 		}
-		fmt.Fprint(t.out, list)
+		fmt.Fprint(t.Out, list)
 		return nil
 	}
 	s, err := script.Bpftrace(img, text, &r.o)
@@ -109,27 +107,27 @@ func (r *bpftraceRun) run(t *term, c *cli.Command) (ferr error) {
 		return t.unread(err)
 	}
 	said := s.Said()
-	fmt.Fprint(t.err, said.Warnings)
+	fmt.Fprint(t.Err, said.Warnings)
 	t, closed, err := t.outputTo(c.String("output"))
 	if err != nil {
 		return err
 	}
 	defer closed(&ferr)
 	if !c.Bool("quiet") {
-		fmt.Fprint(t.out, said.Attaching)
+		fmt.Fprint(t.Out, said.Attaching)
 	}
-	fmt.Fprint(t.err, said.Attached)
+	fmt.Fprint(t.Err, said.Attached)
 	switch err := s.Attachable(); {
 	case errors.Is(err, script.ErrUnattached):
-		return &failure{exitUnattached, errSaid}
+		return fail(exitUnattached, cmdline.ErrSaid)
 	case err != nil:
-		return &failure{exitRefused, errSaid}
+		return fail(exitRefused, cmdline.ErrSaid)
 	}
 	r.plan.AnyCode = true
 	if c.Bool("dry-run") {
 		dry, err := s.Dry(t.scriptOutput())
 		if err != nil {
-			return &failure{exitRefused, err}
+			return fail(exitRefused, err)
 		}
 		return r.ended(t)(run.EndScript(dry))
 	}

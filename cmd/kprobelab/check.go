@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/archive"
+	"kprobelab/internal/cmdline"
 	"kprobelab/internal/report"
 	"kprobelab/kprobes/hazard"
 )
@@ -84,7 +85,7 @@ func check(t *term, c *cli.Command) error {
 			return err
 		}
 		if unread != nil && len(r.Images) == asked {
-			return &failure{exitImage, unread}
+			return fail(exitImage, unread)
 		}
 	}
 	r.Compare()
@@ -101,15 +102,15 @@ func check(t *term, c *cli.Command) error {
 	case dir != "":
 		write = func(w io.Writer) error { return r.WriteRuns(w, c.Bool("changed")) }
 	}
-	if err := write(t.out); err != nil {
+	if err := write(t.Out); err != nil {
 		return err
 	}
 	bad := r.Bad()
 	switch {
 	case unread != nil:
-		return &failure{exitImage, errors.New(strings.Join(append(bad, unread.Error()), "; "))}
+		return fail(exitImage, errors.New(strings.Join(append(bad, unread.Error()), "; ")))
 	case len(bad) > 0:
-		return &failure{exitRefused, errors.New(strings.Join(bad, ", "))}
+		return fail(exitRefused, errors.New(strings.Join(bad, ", ")))
 	}
 	return nil
 }
@@ -130,7 +131,7 @@ func checkFormat(c *cli.Command) (string, error) {
 	asked := "text"
 	for i, name := range []string{"tsv", "json", "format"} {
 		for _, other := range []string{"tsv", "json", "format"}[:i] {
-			if err := oneOf(c, other, name); err != nil {
+			if err := cmdline.OneOf(c, other, name); err != nil {
 				return "", err
 			}
 		}
@@ -156,8 +157,8 @@ func checkArchive(t *term, r *report.Check, dir string, releases []string, probe
 	// Each kernel is garbage when the next one is read: a third less memory for a tenth
 	// more time.
 	defer debug.SetGCPercent(debug.SetGCPercent(50))
-	bad := archive.Check(r, files, probes, func(n int) { t.count("kernels", "kernels", int64(n), int64(len(files))) })
-	t.progressDone()
+	bad := archive.Check(r, files, probes, func(n int) { t.Count("kernels", "kernels", int64(n), int64(len(files))) })
+	t.ProgressDone()
 	return unreadFiles(bad), nil
 }
 

@@ -127,7 +127,7 @@ func TestScriptsOfOtherShellsParse(t *testing.T) {
 			continue
 		}
 		cmd := exec.Command(path, flag, "/dev/stdin")
-		cmd.Stdin = strings.NewReader(shells[shell])
+		cmd.Stdin = strings.NewReader(newApp(newTerm(io.Discard, io.Discard)).Shells[shell])
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s: %s", shell, out)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"kprobelab/decoder"
 	"kprobelab/decoder/view"
+	"kprobelab/internal/cmdline"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -50,24 +51,24 @@ func decode(t *term, c *cli.Command) (err error) {
 	if v := c.String("vendor"); v != "amd" && v != "intel" {
 		return usagef("--vendor: there is no %q: there are intel and amd", v)
 	}
-	v := view.New(t.out, view.View{Style: t.outStyle, JSON: c.Bool("json"), Kernel: &p.Decoder, Processor: processor, At: addr})
+	v := view.New(t.Out, view.View{Style: t.OutStyle, JSON: c.Bool("json"), Kernel: &p.Decoder, Processor: processor, At: addr})
 	defer func() { err = errors.Join(err, v.Flush()) }()
 	if c.Args().Len() == 1 && c.Args().First() == "-" {
 		bad, err := v.Lines(os.Stdin)
 		if errors.Is(err, decoder.ErrLine) {
-			return &failure{exitImage, err}
+			return fail(exitImage, err)
 		}
 		return errors.Join(err, badLines(bad))
 	}
 	b, err := decoder.ParseHex(strings.Join(c.Args().Slice(), ""))
 	if err != nil {
-		if name := c.Args().First(); nearest(c.VisibleCommands(), name) != "" {
-			return noCommand(c, name)
+		if name := c.Args().First(); cmdline.IsSlip(c, name) {
+			return cmdline.NoCommand(c, name)
 		}
 		return usagef("%w", err)
 	}
 	if v.All(b) > 0 {
-		return &failure{exitRefused, fmt.Errorf("not every byte belongs to an instruction")}
+		return fail(exitRefused, fmt.Errorf("not every byte belongs to an instruction"))
 	}
 	return nil
 }
@@ -85,7 +86,7 @@ func badLines(n decoder.Lines) error {
 	if n.NoBytes+n.NoInstruction == 0 {
 		return nil
 	}
-	return &failure{exitRefused, fmt.Errorf("%s no bytes in hex, %s no instruction", linesHold(n.NoBytes), linesHold(n.NoInstruction))}
+	return fail(exitRefused, fmt.Errorf("%s no bytes in hex, %s no instruction", linesHold(n.NoBytes), linesHold(n.NoInstruction)))
 }
 
 func linesHold(n int) string {

@@ -5,13 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/decoder/compare"
+	"kprobelab/internal/outfile"
 	"kprobelab/kimage"
 )
 
@@ -69,11 +68,11 @@ func openDecoders(c *cli.Command) ([]compare.Decoder, error) {
 	list, err := compare.OpenAll(names, c.StringSlice("cmd"), c.Bool("text"))
 	switch {
 	case errors.Is(err, compare.ErrNone):
-		return nil, &failure{exitImage, fmt.Errorf("%w; make deps-test fetches some, --with x86asm takes the one in the program", err)}
+		return nil, fail(exitImage, fmt.Errorf("%w; make deps-test fetches some, --with x86asm takes the one in the program", err))
 	case errors.Is(err, compare.ErrName):
 		return nil, usagef("%w", err)
 	case err != nil:
-		return nil, &failure{exitImage, err}
+		return nil, fail(exitImage, err)
 	}
 	return list, nil
 }
@@ -98,7 +97,7 @@ func openVersions(c *cli.Command) (*compare.Versions, error) {
 	}
 	old, err := compare.StartCommand(c.String("base"))
 	if err != nil {
-		return nil, &failure{exitImage, err}
+		return nil, fail(exitImage, err)
 	}
 	return &compare.Versions{Old: old, New: list[0]}, nil
 }
@@ -108,7 +107,7 @@ func openVersions(c *cli.Command) (*compare.Versions, error) {
 func closeDecoders(list []compare.Decoder, err *error) {
 	for _, d := range list {
 		if wrong := d.Close(); wrong != nil && exitCode(*err) <= exitRefused {
-			*err = &failure{exitImage, wrong}
+			*err = fail(exitImage, wrong)
 		}
 	}
 }
@@ -116,10 +115,10 @@ func closeDecoders(list []compare.Decoder, err *error) {
 // codeOf are the executable sections of an ELF file, or the text of a kernel
 // image.
 func codeOf(t *term, path string) ([]kimage.Segment, error) {
-	list, err := kimage.CodeOf(path, t.progress)
-	t.progressDone()
+	list, err := kimage.CodeOf(path, t.Progress)
+	t.ProgressDone()
 	if err != nil {
-		return nil, &failure{exitImage, err}
+		return nil, fail(exitImage, err)
 	}
 	return list, nil
 }
@@ -132,7 +131,7 @@ func decodeCheck(t *term, c *cli.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	progress := func(done, total int64) { t.progress("check", done, total) }
+	progress := func(done, total int64) { t.Progress("check", done, total) }
 	seen := map[string]bool{}
 	return t.compareDecoders(c, false, func(others []compare.Decoder, cmp *compare.Comparison) error {
 		for _, s := range sections {
@@ -162,7 +161,7 @@ func decodeFuzz(t *term, c *cli.Command) (err error) {
 		return usagef("--enumerated asks a fixed list; --seed and --count are for generated encodings")
 	}
 	var cover *compare.Coverage
-	progress := func(done, total int64) { t.count("fuzz", "encodings", done, total) }
+	progress := t.Counter("fuzz", "encodings")
 	err = t.compareDecoders(c, true, func(others []compare.Decoder, cmp *compare.Comparison) (err error) {
 		if c.Bool("enumerated") {
 			cover, err = compare.FuzzEnumerated(others, cmp, progress)
@@ -179,7 +178,7 @@ func decodeFuzz(t *term, c *cli.Command) (err error) {
 		return err
 	})
 	if cover != nil && exitCode(err) <= exitRefused {
-		fmt.Fprintln(t.out, cover.Missing())
+		fmt.Fprintln(t.Out, cover.Missing())
 	}
 	return err
 }
@@ -193,9 +192,9 @@ func (t *term) compareDecoders(c *cli.Command, shrink bool, ask func([]compare.D
 	if v != nil {
 		defer closeDecoders([]compare.Decoder{v.Old, v.New}, &err)
 		if err := askBoth(v); err != nil {
-			return &failure{exitImage, err}
+			return fail(exitImage, err)
 		}
-		t.progressDone()
+		t.ProgressDone()
 		return t.showVersions(v)
 	}
 	others, err := openDecoders(c)
@@ -205,67 +204,46 @@ func (t *term) compareDecoders(c *cli.Command, shrink bool, ask func([]compare.D
 	defer closeDecoders(others, &err)
 	cmp := &compare.Comparison{}
 	if err := ask(others, cmp); err != nil {
-		return &failure{exitImage, err}
+		return fail(exitImage, err)
 	}
-	t.progressDone()
+	t.ProgressDone()
 	return t.showDifferences(c, cmp, others, shrink)
 }
 
 // showVersions prints the changes; an error says that some are worse.
 func (t *term) showVersions(v *compare.Versions) error {
-	out := bufio.NewWriter(t.out)
+	out := bufio.NewWriter(t.Out)
 	defer out.Flush()
-	worse, err := v.Report(out, &compare.ReportOptions{Bold: t.outStyle.Bold})
+	worse, err := v.Report(out, &compare.ReportOptions{Bold: t.OutStyle.Bold})
 	switch {
 	case err != nil:
-		return &failure{exitImage, err}
+		return fail(exitImage, err)
 	case worse > 0:
-		return &failure{exitRefused, fmt.Errorf("%d kinds of answers are worse than those of %s", worse, v.Old.Name())}
+		return fail(exitRefused, fmt.Errorf("%d kinds of answers are worse than those of %s", worse, v.Old.Name()))
 	}
 	return nil
 }
 
 // showDifferences prints the groups; an error says that some have no cause.
 func (t *term) showDifferences(c *cli.Command, cmp *compare.Comparison, others []compare.Decoder, shrink bool) error {
-	out := bufio.NewWriter(t.out)
+	out := bufio.NewWriter(t.Out)
 	defer out.Flush()
-	o := &compare.ReportOptions{Bold: t.outStyle.Bold, Strict: c.Bool("strict"), Shrink: shrink}
+	o := &compare.ReportOptions{Bold: t.OutStyle.Bold, Strict: c.Bool("strict"), Shrink: shrink}
 	if path := c.String("append"); path != "" {
-		o.Append = func(d *compare.Difference) error { return appendRegression(path, d) }
+		o.Append = func(d *compare.Difference) error { return outfile.Append(path, d.Row()) }
 	}
 	unexplained, err := cmp.Report(out, others, o)
 	if err != nil {
-		return &failure{exitImage, err}
+		return fail(exitImage, err)
 	}
 	for _, d := range others {
 		if text := cmp.Tally(d.Name()).Useless(d.Name()); text != "" {
-			return &failure{exitRefused, errors.New(text)}
+			return fail(exitRefused, errors.New(text))
 		}
 	}
 	if unexplained > 0 {
-		return &failure{exitRefused, fmt.Errorf("%d kinds of differences without a known cause", unexplained)}
+		return fail(exitRefused, fmt.Errorf("%d kinds of differences without a known cause", unexplained))
 	}
 	fmt.Fprintln(out, "no differences without a known cause")
 	return nil
-}
-
-// appendRegression adds a row in the corpus's form.
-func appendRegression(path string, d *compare.Difference) error {
-	return appendWhole(path, d.Row())
-}
-
-// appendWhole adds a text to a file, all of it or nothing: a full disk leaves no half of a row.
-func appendWhole(path, text string) error {
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
-	if err != nil {
-		return err
-	}
-	before, failed := f.Stat()
-	if failed != nil {
-		return errors.Join(failed, f.Close())
-	}
-	if _, err = io.WriteString(f, text); err != nil && before.Mode().IsRegular() {
-		_ = f.Truncate(before.Size()) // the first error says more
-	}
-	return errors.Join(err, f.Close())
 }

@@ -40,7 +40,7 @@ func decodeCorpus(t *term, c *cli.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	out := bufio.NewWriterSize(t.out, 1<<16)
+	out := bufio.NewWriterSize(t.Out, 1<<16)
 	defer func() { err = errors.Join(err, out.Flush()) }()
 	var line []byte
 	visit := func(e *compare.Entry) error {
@@ -73,13 +73,13 @@ func decodeCorpus(t *term, c *cli.Command) (err error) {
 	case c.Bool("raw"):
 		code, err := rawCode(path)
 		if err != nil {
-			return &failure{exitImage, err}
+			return fail(exitImage, err)
 		}
 		return compare.Entries(code, &p.Decoder, seen, visit)
 	case path == "-":
 		err := compare.EntriesOfLines(os.Stdin, &p.Decoder, seen, visit)
 		if err != nil {
-			return &failure{exitImage, err}
+			return fail(exitImage, err)
 		}
 		return nil
 	}

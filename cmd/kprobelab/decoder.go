@@ -66,13 +66,13 @@ func (t *term) differences(err error) error {
 		first, second := c.both.Readers()
 		list := c.both.Differences()
 		for _, d := range list {
-			fmt.Fprintf(t.err, "%s: %s: % x: %v: %v; %v: %v\n", c.name, c.place(d.At), d.Code, first, d.First, second, d.Second)
+			fmt.Fprintf(t.Err, "%s: %s: % x: %v: %v; %v: %v\n", c.name, c.place(d.At), d.Code, first, d.First, second, d.Second)
 		}
-		fmt.Fprintf(t.err, "%s: %v and %v were compared %d times and differ at %s\n", c.name, first, second, c.both.Compared(), addresses(len(list)))
+		fmt.Fprintf(t.Err, "%s: %v and %v were compared %d times and differ at %s\n", c.name, first, second, c.both.Compared(), addresses(len(list)))
 		different += len(list)
 	}
 	if err == nil && different > 0 {
-		err = &failure{exitRefused, fmt.Errorf("the decoders differ at %s", addresses(different))}
+		err = fail(exitRefused, fmt.Errorf("the decoders differ at %s", addresses(different)))
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 
 	"kprobelab/boot"
 	"kprobelab/internal/bounded"
+	"kprobelab/internal/cmdline"
 	"kprobelab/internal/outfile"
 	"kprobelab/run"
 	"kprobelab/watch"
@@ -26,38 +27,12 @@ type kernelDoor struct {
 	shown
 }
 
-// each is a flag that is given several times: it is called with each value, in the order of the command line across
-// all flags.
-type each func(text string) error
-
-// Set implements cli.Value.
-func (f each) Set(text string) error { return f(text) }
-
-// String implements cli.Value.
-func (f each) String() string { return "" }
-
-// Get implements cli.Value.
-func (f each) Get() any { return nil }
-
-func joined(lists ...[]cli.Flag) []cli.Flag { return slices.Concat(lists...) }
-
-// parsed appends what parse reads.
-func parsed[T any](to *[]T, parse func(string) (T, error)) each {
-	return func(text string) error {
-		v, err := parse(text)
-		if err == nil {
-			*to = append(*to, v)
-		}
-		return err
-	}
-}
-
 // probes returns the flags for the probes, events and watchpoints in a kernel.
 func (p *kernelDoor) probes() []cli.Flag {
 	return append([]cli.Flag{
-		&cli.GenericFlag{Name: "kprobe", Value: parsed(&p.Probes, run.Kprobe),
+		&cli.GenericFlag{Name: "kprobe", Value: cmdline.Parsed(&p.Probes, run.Kprobe),
 			Usage: "probe the instruction at `SYM[+OFF]` or 0xADDR (repeatable)"},
-		&cli.GenericFlag{Name: "kretprobe", Value: parsed(&p.Probes, run.Kretprobe),
+		&cli.GenericFlag{Name: "kretprobe", Value: cmdline.Parsed(&p.Probes, run.Kretprobe),
 			Usage: "probe the return of the function at `SYM[:MAXACTIVE]` (repeatable)"},
 		&cli.StringSliceFlag{Name: "event", Aliases: []string{"e"}, Destination: &p.Events,
 			Usage: "define and enable a kprobe `EVENT`, as written to kprobe_events or as for probe -D; prints the trace (repeatable)"},
@@ -77,7 +52,7 @@ func (p *kernelDoor) probes() []cli.Flag {
 // watchFlags are the flags of watchpoints.
 func watchFlags(to *[]watch.Place, registers *bool) []cli.Flag {
 	return []cli.Flag{
-		&cli.GenericFlag{Name: "watch", Value: parsed(to, watch.Parse),
+		&cli.GenericFlag{Name: "watch", Value: cmdline.Parsed(to, watch.Parse),
 			Usage: "watch accesses to `SYM[+OFF][:LEN][:ACCESS]` or mem:ADDR[/LEN][:ACCESS]; ACCESS is r, w, rw or x (repeatable)"},
 		&cli.BoolFlag{Name: "registers", Destination: registers,
 			Usage: "let --watch have what the processor's four debug registers can have, refused as by the kernel's register_wide_hw_breakpoint"},
@@ -86,8 +61,8 @@ func watchFlags(to *[]watch.Place, registers *bool) []cli.Flag {
 
 // uprobeFlags are the flags of uprobes.
 func uprobeFlags(to *[]run.UserPoint, stats *bool) []cli.Flag {
-	point := func(returns bool) each {
-		return parsed(to, func(text string) (run.UserPoint, error) { return run.ParseUserPoint(text, returns) })
+	point := func(returns bool) cmdline.Each {
+		return cmdline.Parsed(to, func(text string) (run.UserPoint, error) { return run.ParseUserPoint(text, returns) })
 	}
 	return []cli.Flag{
 		&cli.GenericFlag{Name: "uprobe", Value: point(false),
@@ -117,13 +92,6 @@ func machineFlags(seed *int64, budget *uint64, timeout *time.Duration) []cli.Fla
 func timeoutFlag(to *time.Duration) cli.Flag {
 	return &cli.DurationFlag{Name: "timeout", Destination: to, HideDefault: true,
 		Usage: "stop a call after this much real `TIME`, as in 10s (not by default: where it strikes depends on the host)"}
-}
-
-func notNegative(timeout time.Duration) error {
-	if timeout < 0 {
-		return usagef("--timeout %s: a time cannot be negative", timeout)
-	}
-	return nil
 }
 
 // check looks whether the flags go with each other.
@@ -190,7 +158,7 @@ func (s *shown) check() error {
 		return nil
 	}
 	if err := boot.CheckOutput(s.traceOutput); err != nil {
-		return &failure{exitImage, err}
+		return fail(exitImage, err)
 	}
 	return nil
 }
@@ -205,7 +173,7 @@ func (s *shown) trace() func(string) error {
 	}
 	return func(text string) error {
 		if err := outfile.Write(s.traceOutput, []byte(text)); err != nil {
-			return &failure{exitImage, err}
+			return fail(exitImage, err)
 		}
 		return nil
 	}
@@ -220,21 +188,21 @@ type printing interface {
 
 // printed has a run done, and what happens printed and recorded.
 func (s *shown) printed(t *term, o *run.TextOptions, do func(run.Sink) error) (err error) {
-	o.Colour, o.Steps, o.Out, o.Err = bool(t.outStyle), s.steps, t.rawOut, t.rawErr
-	var out printing = run.NewText(t.out, o)
+	o.Colour, o.Steps, o.Out, o.Err = bool(t.OutStyle), s.steps, t.RawOut, t.RawErr
+	var out printing = run.NewText(t.Out, o)
 	if s.json {
-		out = run.NewJSON(t.out)
+		out = run.NewJSON(t.Out)
 	}
-	to := run.Capped(out, s.maxOutput, func() uint64 { return uint64(out.Buffered()) + t.written.n + t.writtenErr.n })
+	to := run.Capped(out, s.maxOutput, func() uint64 { return uint64(out.Buffered()) + t.Written() })
 	if s.perfetto != "" {
 		f, err := outfile.Create(s.perfetto)
 		if err != nil {
-			return &failure{exitImage, err}
+			return fail(exitImage, err)
 		}
 		rec := run.NewPerfetto(f, strings.HasSuffix(s.perfetto, ".jsonl"))
 		defer func() {
 			if failed := f.Done(rec.Close()); failed != nil {
-				err = errors.Join(err, &failure{exitImage, failed})
+				err = errors.Join(err, fail(exitImage, failed))
 			}
 		}()
 		to = run.Tee(rec, to)
@@ -255,17 +223,17 @@ func (s *shown) printed(t *term, o *run.TextOptions, do func(run.Sink) error) (e
 // warnOf writes two kinds of warnings to standard error: the harm of a probe that the kernel accepts, and the kernel's
 // message about a probe that it refuses.
 func warnOf(t *term, e run.Event) {
-	warning := t.errStyle.Red("warning:")
+	warning := t.ErrStyle.Red("warning:")
 	switch e := e.(type) {
 	case run.Harmful:
-		fmt.Fprintf(t.err, "%s %s: %s (%s): %s\n", warning, e.Probe, e.Hazard, e.Effect, e.Says)
+		fmt.Fprintf(t.Err, "%s %s: %s (%s): %s\n", warning, e.Probe, e.Hazard, e.Effect, e.Says)
 	case run.Planted:
 		if p := &e.Probe; p.Hazard != "" {
-			fmt.Fprintf(t.err, "%s %s: %s: %s\n", warning, strings.ReplaceAll(p.Definition, "\n", "; "), p.Hazard, p.Hazard.Means())
+			fmt.Fprintf(t.Err, "%s %s: %s: %s\n", warning, strings.ReplaceAll(p.Definition, "\n", "; "), p.Hazard, p.Hazard.Means())
 		}
 	case run.RefusedProbe:
 		if e.Log != "" {
-			fmt.Fprintln(t.err, e.Log)
+			fmt.Fprintln(t.Err, e.Log)
 		}
 	}
 }
@@ -276,7 +244,7 @@ func programInput(file string, most int64) (b []byte, err error) {
 	case "":
 	case "-":
 		if b, err = bounded.ReadAll(os.Stdin, most); err != nil {
-			err = &failure{exitImage, fmt.Errorf("standard input: %w", err)}
+			err = fail(exitImage, fmt.Errorf("standard input: %w", err))
 		}
 	default:
 		b, err = bounded.ReadFile(file, most)

@@ -44,10 +44,10 @@ func cramp() {
 func TestEngineFailureHasItsOwnExitCode(t *testing.T) {
 	failed := fmt.Errorf("%w: run at gcd+0x0/0x40: out of resources", machine.ErrEngine)
 	for _, err := range []error{
-		failed, usagef("%w", failed), &failure{exitRefused, fmt.Errorf("gcd: %w", failed)},
+		failed, usagef("%w", failed), fail(exitRefused, fmt.Errorf("gcd: %w", failed)),
 		run.OneLine(errors.Join(failed, errors.New("and more"))),
 	} {
 		require.Equal(t, exitEngine, exitCode(err))
 	}
-	require.Equal(t, exitRefused, exitCode(&failure{exitRefused, &machine.Fault{}}))
+	require.Equal(t, exitRefused, exitCode(fail(exitRefused, &machine.Fault{})))
 }

@@ -6,11 +6,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/boot"
+	"kprobelab/internal/cmdline"
 	"kprobelab/internal/mailbox"
 	"kprobelab/kernels"
 	"kprobelab/run"
@@ -38,16 +40,16 @@ func execCommand(t *term) *cli.Command {
 		Usage:       "run a program on a booted kernel, and probe the kernel meanwhile",
 		ArgsUsage:   "[--] PROGRAM [ARGS]",
 		Description: described("exec"),
-		Flags: joined([]cli.Flag{
+		Flags: slices.Concat([]cli.Flag{
 			&cli.StringSliceFlag{Name: "kernel", Usage: "the `KERNEL`: a dump, an image, or a release in words as kprobelab kernels has them (several: side by side, compared)"},
 			&cli.BoolFlag{Name: "offline", Usage: "fetch nothing, and say what is missing"},
 			&cli.StringFlag{Name: "junit", Destination: &p.junit, Usage: "write the exit codes of all kernels to `FILE` as JUnit XML, for CI"},
 			&cli.StringSliceFlag{Name: "env", Destination: &p.env, Usage: "more environment, `NAME=VALUE`, or NAME or NAME* of the host's (repeatable)"},
 			&cli.StringFlag{Name: "cwd", Destination: &p.dir, DefaultText: "/", Usage: "the `FOLDER` that the program begins in"},
 			&cli.StringFlag{Name: "stdin", Destination: &p.stdin, Usage: "what it reads, from `FILE`, - for standard input"},
-			&cli.GenericFlag{Name: "before", Value: parsed(&p.Jobs, run.ParseJob),
+			&cli.GenericFlag{Name: "before", Value: cmdline.Parsed(&p.Jobs, run.ParseJob),
 				Usage: "do this `JOB` before: a call, name(arg, ...), or a program, 'PROGRAM ARGS' (repeatable)"},
-			&cli.GenericFlag{Name: "after", Value: parsed(&p.after, run.ParseJob), Usage: "do this `JOB` after (repeatable)"},
+			&cli.GenericFlag{Name: "after", Value: cmdline.Parsed(&p.after, run.ParseJob), Usage: "do this `JOB` after (repeatable)"},
 			&cli.IntFlag{Name: "repeat", Destination: &p.repeat, HideDefault: true,
 				Usage: "run it so many `TIMES`: with --seed by that seed and those after it, up to the first that fails; else all must write the same"},
 			&cli.BoolFlag{Name: "exits", Destination: &p.exits, Hidden: true},
@@ -92,7 +94,7 @@ func (p *execDoor) do(ctx context.Context, t *term, c *cli.Command) error {
 	}
 	err = p.kernelDoor.do(t, c, kernel, &run.TextOptions{Exits: p.exits, Log: p.log(t)})
 	if exit := (*run.ExitError)(nil); errors.As(err, &exit) && !p.exits {
-		return &failure{exit.Code, errSaid} // as a shell has it: the exit code says it
+		return fail(exit.Code, cmdline.ErrSaid) // as a shell has it: the exit code says it
 	}
 	return err
 }
@@ -134,7 +136,7 @@ func (p *execDoor) log(t *term) io.Writer {
 	if p.exits {
 		return nil
 	}
-	return t.err
+	return t.Err
 }
 
 // bootedKernel is the dump of a kernel of --kernel: it is fetched and booted once if need be. Without a name it is
@@ -151,7 +153,7 @@ func (t *term) bootedKernel(ctx context.Context, c *cli.Command, word string) (s
 	}
 	s, err := t.store(c)
 	if err != nil {
-		return "", &failure{exitImage, err}
+		return "", fail(exitImage, err)
 	}
 	o := &boot.Options{}
 	o.On(kernels.DefaultMachine)

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/bounded"
+	"kprobelab/internal/cmdline"
 	"kprobelab/run"
 )
 
@@ -30,13 +31,13 @@ func hostFlags(h *run.HostOptions) []cli.Flag {
 			Usage: "let it have these capabilities and no others, `NAME,...` of capabilities(7), as bpf,perfmon, all or none (repeatable)"},
 		&cli.GenericFlag{Name: "ulimit", Value: right("ulimit", h.Rights.SetLimit), Usage: "limit a resource of it, `NAME=SOFT[:HARD]`, as memlock=64K (repeatable)"},
 		&cli.StringFlag{Name: "core", Destination: &h.Core, Usage: "if the kernel panics, write its memory to `FILE`, for crash and gdb"},
-		&cli.GenericFlag{Name: "module", Value: each(func(text string) error { h.Module = text; return nil }),
+		&cli.GenericFlag{Name: "module", Value: cmdline.Each(func(text string) error { h.Module = text; return nil }),
 			Usage: "load a module of the kernel's before, 'FILE.ko [PARAM=VALUE]', unload it after, and say what it has left"},
 	}
 }
 
 // right has set read the value of a flag.
-func right(flag string, set func(string) error) each {
+func right(flag string, set func(string) error) cmdline.Each {
 	return func(text string) error {
 		if err := set(text); err != nil {
 			return fmt.Errorf("--%s %w", flag, err)

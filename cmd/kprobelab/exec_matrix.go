@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/bounded"
+	"kprobelab/internal/cmdline"
 	"kprobelab/internal/mailbox"
 	"kprobelab/run"
 	"kprobelab/run/matrix"
@@ -46,7 +47,7 @@ func (p *execDoor) matrix(ctx context.Context, t *term, c *cli.Command, list []s
 		}
 		dump, err := t.bootedKernel(ctx, c, word)
 		finding.Unlock()
-		to := newTerm(&cell.Stdout, &cell.Stderr)
+		to := newTerm(&cell.Stdout, &cell.Stderr, t.args...)
 		if err == nil {
 			err = p.inMatrix(to, c, cell, dump, plan(ctx, cell), uint64(len(list)))
 		}
@@ -59,7 +60,7 @@ func (p *execDoor) matrix(ctx context.Context, t *term, c *cli.Command, list []s
 	program := mailbox.Line(c.Args().Slice())
 	if p.junit != "" {
 		if err := m.WriteJUnit(p.junit, program); err != nil {
-			return &failure{exitImage, err}
+			return fail(exitImage, err)
 		}
 	}
 	return p.compared(t, m, program, ctx.Err() != nil)
@@ -107,24 +108,24 @@ func (p *execDoor) inMatrix(t *term, c *cli.Command, cell *matrix.Cell, dump str
 // compared prints the matrix, and gives its exit code.
 func (p *execDoor) compared(t *term, m *matrix.Matrix, program string, interrupted bool) (err error) {
 	if p.json {
-		err = m.JSON(t.out, program)
+		err = m.JSON(t.Out, program)
 	} else {
 		if base := m.Base(); base != nil {
-			_, _ = t.rawErr.Write(base.Stderr.Bytes())
-			_, _ = t.rawOut.Write(base.Whole())
+			_, _ = t.RawErr.Write(base.Stderr.Bytes())
+			_, _ = t.RawOut.Write(base.Whole())
 		}
-		err = errors.Join(m.Table(t.out), m.Diffs(t.out, t.outStyle))
+		err = errors.Join(m.Table(t.Out), m.Diffs(t.Out, t.OutStyle))
 		if text := m.Repeated(); text != "" {
-			t.sayf("%s", text)
+			t.Sayf("%s", text)
 		}
 	}
 	switch code := m.Code(); {
 	case err != nil:
 		return err
 	case interrupted:
-		return &failure{128 + int(syscall.SIGINT), errSaid}
+		return fail(128+int(syscall.SIGINT), cmdline.ErrSaid)
 	case code != 0:
-		return &failure{code, errSaid}
+		return fail(code, cmdline.ErrSaid)
 	}
 	return nil
 }

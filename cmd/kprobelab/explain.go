@@ -10,6 +10,7 @@ import (
 	"kprobelab"
 	"kprobelab/errno"
 	"kprobelab/internal/bounded"
+	"kprobelab/internal/cmdline"
 	"kprobelab/internal/process"
 	"kprobelab/internal/report"
 	"kprobelab/kernels"
@@ -43,7 +44,7 @@ func explainCommand(t *term) *cli.Command {
 func explain(t *term, c *cli.Command) error {
 	for _, pair := range [][2]string{{"asm", "hex"}, {"asm", "reasons"}, {"hex", "reasons"}, {"walk", "hex"}, {"walk", "json"}, {"walk", "reasons"}, {"uprobe", "walk"}, {"uprobe", "reasons"},
 		{"watch", "asm"}, {"watch", "hex"}, {"watch", "walk"}, {"watch", "uprobe"}, {"watch", "reasons"}} {
-		if err := oneOf(c, pair[0], pair[1]); err != nil {
+		if err := cmdline.OneOf(c, pair[0], pair[1]); err != nil {
 			return err
 		}
 	}
@@ -52,9 +53,9 @@ func explain(t *term, c *cli.Command) error {
 			return err
 		}
 		if c.Bool("json") {
-			return report.WriteRulesJSON(t.out)
+			return report.WriteRulesJSON(t.Out)
 		}
-		return report.WriteRules(t.out)
+		return report.WriteRules(t.Out)
 	}
 	if c.IsSet("watch") {
 		return t.explainWatch(c)
@@ -74,10 +75,10 @@ func explain(t *term, c *cli.Command) error {
 		return t.walk(s, point, e)
 	}
 	if c.Bool("json") {
-		return e.WriteJSON(t.out)
+		return e.WriteJSON(t.Out)
 	}
-	fmt.Fprintf(t.out, "%s\n\n", s.heading)
-	return e.WriteText(t.out, t.reportStyle())
+	fmt.Fprintf(t.Out, "%s\n\n", s.heading)
+	return e.WriteText(t.Out, t.reportStyle())
 }
 
 func (t *term) explainUprobe(c *cli.Command, s *subject, point string) error {
@@ -86,10 +87,10 @@ func (t *term) explainUprobe(c *cli.Command, s *subject, point string) error {
 		return usagef("%q: %w", point, err)
 	}
 	if c.Bool("json") {
-		return u.WriteJSON(t.out)
+		return u.WriteJSON(t.Out)
 	}
-	fmt.Fprintf(t.out, "%s: rules of %s\n\n", u.Image, u.Profile)
-	return u.WriteText(t.out, t.reportStyle())
+	fmt.Fprintf(t.Out, "%s: rules of %s\n\n", u.Image, u.Profile)
+	return u.WriteText(t.Out, t.reportStyle())
 }
 
 // explainWatch tells about a watchpoint, by the rules of an image's debug registers.
@@ -113,10 +114,10 @@ func (t *term) explainWatch(c *cli.Command) error {
 	}
 	e := report.ExplainWatch(img.Name(), img.Profile().Name, p.String(), w, l.Registers())
 	if c.Bool("json") {
-		return e.WriteJSON(t.out)
+		return e.WriteJSON(t.Out)
 	}
-	fmt.Fprintf(t.out, "%s\n\n", head)
-	return e.WriteText(t.out, t.reportStyle())
+	fmt.Fprintf(t.Out, "%s\n\n", head)
+	return e.WriteText(t.Out, t.reportStyle())
 }
 
 // imageOrRunning opens the only argument, or the running kernel's image without one.
@@ -139,16 +140,16 @@ func (t *term) imageOrRunning(c *cli.Command) (*kimage.Image, string, error) {
 }
 
 func (t *term) reportStyle() report.Style {
-	return report.Style{Bold: t.outStyle.Bold, Red: t.outStyle.Red, Cyan: t.outStyle.Cyan}
+	return report.Style{Bold: t.OutStyle.Bold, Red: t.OutStyle.Red, Cyan: t.OutStyle.Cyan}
 }
 
 // walk walks through the optimization of a probe that is accepted.
 func (t *term) walk(s *subject, point string, e *report.Explanation) error {
 	if e.Errno != 0 || !e.PlacedAt.Known {
-		return &failure{exitRefused, fmt.Errorf("%s: there is nothing to walk through: %s %s: %s",
-			point, errno.Errno(-e.Errno).Name(), e.RegisterReason, e.RegisterWhy)}
+		return fail(exitRefused, fmt.Errorf("%s: there is nothing to walk through: %s %s: %s",
+			point, errno.Errno(-e.Errno).Name(), e.RegisterReason, e.RegisterWhy))
 	}
-	return run.Walk(t.out, t.outStyle, s.img, e.PlacedAt.Addr, s.heading)
+	return run.Walk(t.Out, t.OutStyle, s.img, e.PlacedAt.Addr, s.heading)
 }
 
 // subject is the code that is explained.
@@ -267,7 +268,7 @@ func runningSubject(t *term, c *cli.Command, point string) (*subject, string, er
 	}
 	b, err := kernels.FindRunning()
 	if err != nil {
-		return nil, "", &failure{exitImage, fmt.Errorf("%w; name an IMAGE (- is the guest kernel inside the program)", err)}
+		return nil, "", fail(exitImage, fmt.Errorf("%w; name an IMAGE (- is the guest kernel inside the program)", err))
 	}
 	runningFlags(c, b)
 	img, err := openImage(t, c, b.Image)

@@ -25,7 +25,7 @@ func asmSubject(t *term, c *cli.Command) (*subject, string, error) {
 		err = fmt.Errorf("%w; --hex takes the bytes themselves", err)
 	}
 	if err != nil {
-		return nil, "", &failure{exitImage, fmt.Errorf("--asm: %w", err)}
+		return nil, "", fail(exitImage, fmt.Errorf("--asm: %w", err))
 	}
 	r, err := t.reader(c)
 	if err != nil {
@@ -33,14 +33,14 @@ func asmSubject(t *term, c *cli.Command) (*subject, string, error) {
 	}
 	img, err := kimage.FromBytes(c.String("asm"), object, &kimage.Options{Profile: p, Reader: r})
 	if err != nil {
-		return nil, "", &failure{exitImage, err}
+		return nil, "", fail(exitImage, err)
 	}
 	t.read(img.Name(), img)
 	s := imageSubject(c, img)
 	s.CPU, s.Standing, s.heading = "", "", fmt.Sprintf("%s: profile %s", img.Name(), p.Name)
 	functions, err := s.Functions()
 	if err != nil || len(functions) == 0 {
-		return nil, "", &failure{exitImage, fmt.Errorf("--asm %s: there is no label in its text", c.String("asm"))}
+		return nil, "", fail(exitImage, fmt.Errorf("--asm %s: there is no label in its text", c.String("asm")))
 	}
 	return s, report.InFunction(functions[0].Name, c.Args().First()), nil
 }

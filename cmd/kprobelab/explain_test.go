@@ -32,7 +32,7 @@ func TestExplainWithoutAssembler(t *testing.T) {
 func TestExplainColours(t *testing.T) {
 	var out bytes.Buffer
 	term := newTerm(&out, &out)
-	term.out, term.outStyle = &printable.Writer{W: &out, Colour: true}, true
+	term.Out, term.OutStyle = &printable.Writer{W: &out, Colour: true}, true
 	require.NoError(t, newApp(term).Run(t.Context(), []string{"kprobelab", "explain", "--hex", "eb0190909090909090"}))
 	require.Contains(t, out.String(), "\x1b[31mJTPR_TARGET\x1b[0m")
 }

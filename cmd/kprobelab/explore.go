@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/bounded"
+	"kprobelab/internal/cmdline"
 	"kprobelab/internal/explore"
 	"kprobelab/profile"
 )
@@ -42,7 +43,7 @@ func exploreCommand(t *term) *cli.Command {
 }
 
 // errBadEnd is a run that did not end well, of which all is said.
-var errBadEnd = &failure{exitRefused, errSaid}
+var errBadEnd = fail(exitRefused, cmdline.ErrSaid)
 
 func runExplore(ctx context.Context, t *term, c *cli.Command) error {
 	if err := atMost(c, 1); err != nil {
@@ -79,7 +80,7 @@ func runExplore(ctx context.Context, t *term, c *cli.Command) error {
 	} else {
 		res, err = p.Explore(ctx, o)
 	}
-	t.progressDone()
+	t.ProgressDone()
 	if err != nil {
 		return err
 	}
@@ -92,11 +93,11 @@ func listScenarios(t *term) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(t.out, "%-26s %s\n", name, p.Scenario().About)
+		fmt.Fprintf(t.Out, "%-26s %s\n", name, p.Scenario().About)
 	}
-	fmt.Fprintln(t.out)
+	fmt.Fprintln(t.Out)
 	for _, b := range explore.Switches() {
-		fmt.Fprintf(t.out, "--bug %-3s %s (%s)\n", b.ID, b.Title, b.Scenario)
+		fmt.Fprintf(t.Out, "--bug %-3s %s (%s)\n", b.ID, b.Title, b.Scenario)
 	}
 	return nil
 }
@@ -116,18 +117,18 @@ func exploreAll(ctx context.Context, t *term, c *cli.Command, kernel *profile.Co
 		}
 		progress.of(name)
 		res, bad := p.Explore(ctx, explore.Options{Profile: kernel, Bound: c.Int("bound"), MaxRuns: c.Int("max-runs"), Progress: progress.progress})
-		t.progressDone()
+		t.ProgressDone()
 		if bad != nil {
 			return bad
 		}
-		fmt.Fprintf(t.out, "%-30s %-14s %d runs, %d states", name, res.Verdict, res.Counts.Runs, res.Counts.States)
+		fmt.Fprintf(t.Out, "%-30s %-14s %d runs, %d states", name, res.Verdict, res.Counts.Runs, res.Counts.States)
 		if want := p.Scenario().Expected(kernel.Name); want != res.Verdict {
-			fmt.Fprintf(t.out, "; expected: %s; %s", want, res.Reason)
+			fmt.Fprintf(t.Out, "; expected: %s; %s", want, res.Reason)
 			err = errBadEnd
 		}
-		fmt.Fprintln(t.out)
+		fmt.Fprintln(t.Out)
 		if ctx.Err() != nil {
-			fmt.Fprintf(t.out, "interrupted at scenario %d of %d\n", i+1, len(library))
+			fmt.Fprintf(t.Out, "interrupted at scenario %d of %d\n", i+1, len(library))
 			return errBadEnd
 		}
 	}
@@ -145,7 +146,7 @@ func scenario(c *cli.Command) (*explore.Program, error) {
 		err = fmt.Errorf("%s is no scenario of the library (--list has them), and no file", name)
 	}
 	if err != nil {
-		return nil, &failure{exitImage, err}
+		return nil, fail(exitImage, err)
 	}
 	return p, nil
 }
@@ -164,7 +165,7 @@ func showExplored(t *term, c *cli.Command, p *explore.Program, kernel *profile.C
 	if c.Bool("json") {
 		write = r.WriteJSON
 	}
-	if err := write(t.out); err != nil {
+	if err := write(t.Out); err != nil {
 		return err
 	}
 	if res.Verdict != explore.OK {
@@ -179,7 +180,7 @@ func replay(t *term, c *cli.Command, file string) error {
 	}
 	text, err := bounded.ReadFile(file, explore.MaxSchedule)
 	if err != nil {
-		return &failure{exitImage, err}
+		return fail(exitImage, err)
 	}
 	s, err := explore.ParseSchedule(string(text))
 	if err == nil {
@@ -188,13 +189,13 @@ func replay(t *term, c *cli.Command, file string) error {
 			if err := pictured(c, again); err != nil {
 				return err
 			}
-			fmt.Fprint(t.out, again)
+			fmt.Fprint(t.Out, again)
 			if again.Verdict != s.Verdict {
-				fmt.Fprintf(t.err, "the schedule says %s\n", s.Verdict)
+				fmt.Fprintf(t.Err, "the schedule says %s\n", s.Verdict)
 				return errBadEnd
 			}
 			return nil
 		}
 	}
-	return &failure{exitImage, fmt.Errorf("%s: %w", file, err)}
+	return fail(exitImage, fmt.Errorf("%s: %w", file, err))
 }

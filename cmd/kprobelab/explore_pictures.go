@@ -20,13 +20,13 @@ func pictured(c *cli.Command, s *explore.Schedule) error {
 	for flag, text := range map[string]func() string{"out": s.String, "svg": s.SVG} {
 		if file := c.String(flag); file != "" {
 			if err := outfile.Write(file, []byte(text())); err != nil {
-				return &failure{exitImage, err}
+				return fail(exitImage, err)
 			}
 		}
 	}
 	if file := c.String("perfetto"); file != "" {
 		if err := drawnLanes(file, s); err != nil {
-			return &failure{exitImage, err}
+			return fail(exitImage, err)
 		}
 	}
 	return nil

@@ -41,9 +41,9 @@ func (e *exploring) progress(n explore.Counts) {
 		e.bounded = true
 		e.said("explore: it is not known how many runs there are; it ends after %d runs or %d states at most (--max-runs, --bound), and Ctrl-C ends it with what was found", e.runs, explore.MaxStates)
 	}
-	if e.t.errIsTerminal {
+	if e.t.ErrIsTerminal {
 		e.next = max(e.next, took+1)
-		e.t.count(e.what, "runs", int64(n.Runs), 0)
+		e.t.Count(e.what, "runs", int64(n.Runs), 0)
 		return
 	}
 	if took >= e.next {
@@ -53,6 +53,6 @@ func (e *exploring) progress(n explore.Counts) {
 }
 
 func (e *exploring) said(format string, a ...any) {
-	e.t.progressDone()
-	fmt.Fprintf(e.t.err, format+"\n", a...)
+	e.t.ProgressDone()
+	fmt.Fprintf(e.t.Err, format+"\n", a...)
 }

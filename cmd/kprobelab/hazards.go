@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab/internal/cmdline"
 	"kprobelab/internal/report"
 )
 
@@ -25,7 +26,7 @@ func hazardsCommand(t *term) *cli.Command {
 }
 
 func hazards(t *term, c *cli.Command) error {
-	if err := oneOf(c, "json", "tsv"); err != nil {
+	if err := cmdline.OneOf(c, "json", "tsv"); err != nil {
 		return err
 	}
 	if err := atMost(c, 1); err != nil {
@@ -43,30 +44,30 @@ func hazards(t *term, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	to := t.out
+	to := t.Out
 	if c.Bool("json") || c.Bool("tsv") {
-		to = t.err
+		to = t.Err
 	}
 	fmt.Fprintln(to, heading(c, img))
-	list, err := report.HazardPoints(img, func(done, total int64) { t.count("hazards", "points", done, total) })
-	t.progressDone()
+	list, err := report.HazardPoints(img, t.Counter("hazards", "points"))
+	t.ProgressDone()
 	switch {
 	case err != nil:
 		return err
 	case c.Bool("json"):
-		return report.WriteHazardsJSON(t.out, list)
+		return report.WriteHazardsJSON(t.Out, list)
 	case c.Bool("tsv"):
-		return report.WriteHazardsTSV(t.out, list)
+		return report.WriteHazardsTSV(t.Out, list)
 	}
-	return report.WriteHazards(t.out, list, img.Profile())
+	return report.WriteHazards(t.Out, list, img.Profile())
 }
 
 func hazardTable(t *term, c *cli.Command) error {
 	switch {
 	case c.Bool("json"):
-		return report.WriteHazardTableJSON(t.out)
+		return report.WriteHazardTableJSON(t.Out)
 	case c.Bool("tsv"):
-		return report.WriteHazardTableTSV(t.out)
+		return report.WriteHazardTableTSV(t.Out)
 	}
-	return report.WriteHazardTable(t.out)
+	return report.WriteHazardTable(t.Out)
 }

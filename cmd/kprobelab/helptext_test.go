@@ -7,22 +7,25 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/urfave/cli/v3"
+
+	"kprobelab/internal/cmdline"
 )
 
 // Every command's help fits a screen of 80 columns; only an example, and a line that is set by hand, may be longer.
 func TestHelpFitsAScreen(t *testing.T) {
-	everyCommand(newApp(newTerm(&bytes.Buffer{}, &bytes.Buffer{})), func(c *cli.Command) {
+	app := newApp(newTerm(&bytes.Buffer{}, &bytes.Buffer{}))
+	cmdline.EveryCommand(app.Command, func(c *cli.Command) {
 		t.Run(c.FullName(), func(t *testing.T) {
 			for _, all := range []bool{false, true} {
 				var b strings.Builder
-				printHelp(&b, c, all)
+				app.PrintHelp(&b, c, all)
 				if !all && len(c.Commands) == 0 {
-					require.LessOrEqual(t, strings.Count(b.String(), "\n"), helpLines, b.String())
+					require.LessOrEqual(t, strings.Count(b.String(), "\n"), cmdline.HelpLines, b.String())
 				}
 				require.Contains(t, b.String(), c.FullName())
 				for line := range strings.Lines(b.String()) {
 					if !strings.HasPrefix(line, " ") {
-						require.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\n"))), helpColumns, line)
+						require.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\n"))), cmdline.HelpColumns, line)
 					}
 				}
 			}
@@ -37,7 +40,7 @@ func TestEveryCommandHasAGroup(t *testing.T) {
 		have = append(have, c.Name)
 	}
 	for _, g := range groups {
-		grouped = append(grouped, g.commands...)
+		grouped = append(grouped, g.Commands...)
 	}
 	require.ElementsMatch(t, have, grouped)
 }
@@ -52,7 +55,7 @@ func TestEveryHelpFileIsOfACommand(t *testing.T) {
 			walk(sub, strings.TrimPrefix(name+"-"+sub.Name, "kprobelab-"))
 		}
 	}
-	walk(newApp(newTerm(&bytes.Buffer{}, &bytes.Buffer{})), "kprobelab")
+	walk(newApp(newTerm(&bytes.Buffer{}, &bytes.Buffer{})).Command, "kprobelab")
 	files, err := helpFiles.ReadDir("help")
 	require.NoError(t, err)
 	for _, f := range files {
@@ -64,7 +67,7 @@ func TestEveryHelpFileIsOfACommand(t *testing.T) {
 func TestManualPage(t *testing.T) {
 	var b strings.Builder
 	app := newApp(newTerm(&bytes.Buffer{}, &bytes.Buffer{}))
-	require.NoError(t, writeMan(&b, app))
+	require.NoError(t, app.WriteMan(&b))
 	macros := map[string]bool{".TH": true, ".SH": true, ".SS": true, ".PP": true, ".TP": true, ".nf": true, ".fi": true, ".nh": true}
 	for line := range strings.Lines(b.String()) {
 		if strings.HasPrefix(line, ".") {
@@ -73,10 +76,10 @@ func TestManualPage(t *testing.T) {
 		}
 		require.False(t, strings.HasPrefix(line, "'"), line)
 	}
-	everyCommand(app, func(c *cli.Command) {
-		require.Contains(t, b.String(), roff(c.FullName()))
+	cmdline.EveryCommand(app.Command, func(c *cli.Command) {
+		require.Contains(t, b.String(), cmdline.Roff(c.FullName()))
 		for _, f := range c.VisibleFlags() {
-			require.Contains(t, b.String(), roff(flagName(f)))
+			require.Contains(t, b.String(), cmdline.Roff(cmdline.FlagName(f)))
 		}
 	})
 }
@@ -86,9 +89,9 @@ func TestHelpOfTheDoorsFitsItsColumns(t *testing.T) {
 	app := newApp(newTerm(&bytes.Buffer{}, &bytes.Buffer{}))
 	for _, name := range []string{"run", "exec", "uprobe"} {
 		var b strings.Builder
-		printHelp(&b, app.Command(name), false)
+		app.PrintHelp(&b, app.Command.Command(name), false)
 		for line := range strings.Lines(b.String()) {
-			require.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\n"))), helpColumns, "%s: %s", name, line)
+			require.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\n"))), cmdline.HelpColumns, "%s: %s", name, line)
 		}
 	}
 }

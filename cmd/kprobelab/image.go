@@ -75,7 +75,7 @@ func hasSymbols(img *kimage.Image) error {
 	if len(img.Symbols()) > 0 {
 		return nil
 	}
-	return &failure{exitImage, fmt.Errorf("%s: %s", img.Name(), noSymbols)}
+	return fail(exitImage, fmt.Errorf("%s: %s", img.Name(), noSymbols))
 }
 
 // noSymbols says what is wrong with an image without symbols, and what to do.
@@ -90,7 +90,7 @@ func openAnyImage(t *term, c *cli.Command, path string, more ...string) (*kimage
 	}
 	o := &kimage.Options{
 		LiveText: c.String("live-text"), Config: c.String("config"), SystemMap: c.String("symbols"),
-		Modules: append(c.StringSlice("module"), more...), CPU: c.String("cpu"), Progress: t.progress,
+		Modules: append(c.StringSlice("module"), more...), CPU: c.String("cpu"), Progress: t.Progress,
 		Package: c.String(packageFlag),
 	}
 	if o.Reader, err = t.reader(c); err != nil {
@@ -100,7 +100,7 @@ func openAnyImage(t *term, c *cli.Command, path string, more ...string) (*kimage
 		return nil, err
 	}
 	img, err := kprobelab.OpenImage(path, o)
-	t.progressDone()
+	t.ProgressDone()
 	if errors.Is(err, kimage.ErrCPU) {
 		return nil, usagef("--cpu: %w", err)
 	}
@@ -108,10 +108,10 @@ func openAnyImage(t *term, c *cli.Command, path string, more ...string) (*kimage
 		return nil, usagef("%w", err)
 	}
 	if err != nil {
-		return nil, &failure{exitImage, imageFirst(c, path, err)}
+		return nil, fail(exitImage, imageFirst(c, path, err))
 	}
 	if o.Package != "" && len(img.Packaged()) == 0 {
-		fmt.Fprintf(t.err, "%s: no module below %s is one of this kernel that can be loaded\n", img.Name(), printable.Name(o.Package))
+		fmt.Fprintf(t.Err, "%s: no module below %s is one of this kernel that can be loaded\n", img.Name(), printable.Name(o.Package))
 	}
 	t.read(img.Name(), img)
 	return img, nil
@@ -133,12 +133,4 @@ func atMost(c *cli.Command, n int) error {
 		return nil
 	}
 	return usagef("unexpected %q; try %s --help", args[n], c.FullName())
-}
-
-// oneOf refuses two flags at once.
-func oneOf(c *cli.Command, a, b string) error {
-	if c.IsSet(a) && c.IsSet(b) {
-		return usagef("--%s and --%s exclude each other", a, b)
-	}
-	return nil
 }

@@ -48,14 +48,14 @@ func info(t *term, c *cli.Command) error {
 	r := report.DescribeImage(img)
 	switch {
 	case c.Bool("json"):
-		return r.WriteJSON(t.out)
+		return r.WriteJSON(t.Out)
 	case c.Bool("tasks"):
 		if _, err := img.TasksIn(img.ReadKernel); errors.Is(err, kimage.ErrTasks) {
-			return &failure{exitImage, fmt.Errorf("%s: %w", img.Name(), err)}
+			return fail(exitImage, fmt.Errorf("%s: %w", img.Name(), err))
 		}
-		return r.WriteTasks(t.out)
+		return r.WriteTasks(t.Out)
 	}
-	return r.WriteText(t.out)
+	return r.WriteText(t.Out)
 }
 
 // dmesg prints the log of a dump's kernel.
@@ -65,14 +65,14 @@ func dmesg(t *term, img *kimage.Image) error {
 	}
 	log, err := printk.Of(img, img.ReadKernel)
 	if err != nil {
-		return &failure{exitImage, fmt.Errorf("--dmesg: %w", err)}
+		return fail(exitImage, fmt.Errorf("--dmesg: %w", err))
 	}
 	list, err := log.Since(0)
 	for _, r := range list {
-		fmt.Fprintln(t.out, printable.Name(r.String()))
+		fmt.Fprintln(t.Out, printable.Name(r.String()))
 	}
 	if err != nil {
-		return &failure{exitImage, fmt.Errorf("--dmesg: %w", err)}
+		return fail(exitImage, fmt.Errorf("--dmesg: %w", err))
 	}
 	return nil
 }

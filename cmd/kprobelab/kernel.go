@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab/internal/cmdline"
 	"kprobelab/internal/printable"
 	"kprobelab/kernels"
 	"kprobelab/profile"
@@ -83,12 +84,12 @@ func (t *term) asKernel(c *cli.Command, path string) (string, error) {
 	defer stop()
 	s, err := t.store(c)
 	if err != nil {
-		return "", &failure{exitImage, err}
+		return "", fail(exitImage, err)
 	}
 	k, err := s.Find(path)
 	if err != nil {
 		k, err = s.Fetch(ctx, path)
-		t.progressDone()
+		t.ProgressDone()
 	}
 	dump := err == nil && k.Dump != "" && slices.Contains(afterBoot, c.Name)
 	if dump {
@@ -98,7 +99,7 @@ func (t *term) asKernel(c *cli.Command, path string) (string, error) {
 		err = fmt.Errorf("%w; --profile %s chooses that release's rules", err, path)
 	}
 	if err != nil {
-		return "", &failure{exitImage, fmt.Errorf("--kernel %s: %w", printable.Name(path), err)}
+		return "", fail(exitImage, fmt.Errorf("--kernel %s: %w", printable.Name(path), err))
 	}
 	if dump {
 		return k.Dump, nil
@@ -113,8 +114,8 @@ func exists(path string) bool {
 
 // noKernel is the error for a word of --kernel that is neither a file nor a release.
 func noKernel(word string) error {
-	return &failure{exitImage, fmt.Errorf("--kernel %s: there is no such file, and no kernel has this name; "+
-		"kprobelab kernels --help says how kernels are called", printable.Name(word))}
+	return fail(exitImage, fmt.Errorf("--kernel %s: there is no such file, and no kernel has this name; "+
+		"kprobelab kernels --help says how kernels are called", printable.Name(word)))
 }
 
 // kernelOf returns the kernel of --kernel, or the image of another flag that names one.
@@ -124,7 +125,7 @@ func kernelOf(c *cli.Command, flag string) (string, error) {
 	case len(named) == 0:
 		return c.String(flag), nil
 	case c.IsSet(flag):
-		return "", oneOf(c, flag, "kernel")
+		return "", cmdline.OneOf(c, flag, "kernel")
 	case len(named) > 1:
 		return "", usagef("--kernel %s: this command takes one kernel", printable.Name(named[1]))
 	}

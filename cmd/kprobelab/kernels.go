@@ -13,8 +13,10 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/boot"
+	"kprobelab/internal/cmdline"
 	"kprobelab/internal/outfile"
 	"kprobelab/internal/printable"
+	"kprobelab/internal/terminal"
 	"kprobelab/kernels"
 )
 
@@ -52,12 +54,7 @@ func kernelsCommand(t *term) *cli.Command {
 			kernelsSub(t, "import", "FILE...", "take what export has written; needs no QEMU", "", nil, kernelsImport),
 			kernelsSub(t, "qemu", "", "print the path of Debian's QEMU, fetched if need be", "", nil, kernelsQEMU),
 		},
-		Action: func(ctx context.Context, c *cli.Command) error {
-			if c.Args().Present() {
-				return noCommand(c, c.Args().First())
-			}
-			return cli.ShowSubcommandHelp(c)
-		},
+		Action: cmdline.OnlyCommands,
 	}
 }
 
@@ -86,10 +83,10 @@ func kernelsSub(t *term, name, args, usage, description string, flags []cli.Flag
 			}
 			s, err := t.store(c)
 			if err != nil {
-				return &failure{exitImage, err}
+				return fail(exitImage, err)
 			}
 			err = do(ctx, t, c, s)
-			t.progressDone()
+			t.ProgressDone()
 			return ofKernels(err)
 		},
 	}
@@ -97,11 +94,11 @@ func kernelsSub(t *term, name, args, usage, description string, flags []cli.Flag
 
 // ofKernels gives an error that has none its exit code: something cannot be had or read.
 func ofKernels(err error) error {
-	var f *failure
+	var f *cmdline.Failure
 	if err == nil || errors.As(err, &f) {
 		return err
 	}
-	return &failure{exitImage, err}
+	return fail(exitImage, err)
 }
 
 // store is the user's folder of kernels, with the lock of the working directory.
@@ -112,7 +109,7 @@ func (t *term) store(c *cli.Command) (*kernels.Store, error) {
 	}
 	return kernels.Open(&kernels.Options{
 		Dir: c.String("cache"), Mirror: c.String("mirror"), Keyrings: c.StringSlice("keyring"), Refresh: c.Bool("refresh"), Offline: c.Bool("offline"),
-		Say: t.err, Progress: t.progress, Lock: lock, Strict: os.Getenv("CI") == "true",
+		Say: t.Err, Progress: t.Progress, Lock: lock, Strict: os.Getenv("CI") == "true",
 	})
 }
 
@@ -121,15 +118,12 @@ func kernelsList(ctx context.Context, t *term, c *cli.Command, s *kernels.Store)
 	if err != nil {
 		return err
 	}
-	t.progressDone()
+	t.ProgressDone()
 	if len(list) == 0 && !c.Bool("json") {
-		t.sayf("no kernel is there; kprobelab kernels list --available says which can be fetched")
+		t.Sayf("no kernel is there; kprobelab kernels list --available says which can be fetched")
 	}
-	return kernels.WriteList(t.out, list, c.Bool("json"))
+	return kernels.WriteList(t.Out, list, c.Bool("json"))
 }
-
-// sayf tells what happens, beside the output.
-func (t *term) sayf(format string, args ...any) { fmt.Fprintf(t.err, format+"\n", args...) }
 
 func kernelsFetch(ctx context.Context, t *term, c *cli.Command, s *kernels.Store) error {
 	for _, word := range c.Args().Slice() {
@@ -143,8 +137,8 @@ func kernelsFetch(ctx context.Context, t *term, c *cli.Command, s *kernels.Store
 		if err != nil {
 			return err
 		}
-		t.progressDone()
-		fmt.Fprintln(t.out, printable.Name(k.Image))
+		t.ProgressDone()
+		fmt.Fprintln(t.Out, printable.Name(k.Image))
 	}
 	return nil
 }
@@ -198,8 +192,8 @@ func kernelsBoot(ctx context.Context, t *term, c *cli.Command, s *kernels.Store)
 				return err
 			}
 		}
-		t.progressDone()
-		fmt.Fprintln(t.out, printable.Name(k.Dump))
+		t.ProgressDone()
+		fmt.Fprintln(t.Out, printable.Name(k.Dump))
 	}
 	return nil
 }
@@ -216,9 +210,9 @@ func kernelsLock(ctx context.Context, t *term, c *cli.Command, s *kernels.Store)
 		on = nil
 	}
 	pins, err := s.Lock(ctx, c.Args().Slice(), on)
-	t.progressDone()
+	t.ProgressDone()
 	for _, p := range pins {
-		fmt.Fprintln(t.out, printable.Name(p.String()))
+		fmt.Fprintln(t.Out, printable.Name(p.String()))
 	}
 	return err
 }
@@ -227,7 +221,7 @@ func kernelsLock(ctx context.Context, t *term, c *cli.Command, s *kernels.Store)
 func kernelsKey(_ context.Context, t *term, _ *cli.Command, s *kernels.Store) error {
 	key, err := boot.Key(s.TheLock())
 	if err == nil {
-		_, err = fmt.Fprintln(t.out, key)
+		_, err = fmt.Fprintln(t.Out, key)
 	}
 	return err
 }
@@ -237,19 +231,19 @@ const bootTimeout = 5 * time.Minute
 
 // keep boots kernels of the user's folder, and says what is done.
 func (t *term) keep(s *kernels.Store, o *boot.Options, do func(*boot.Keeper) (string, error)) (string, error) {
-	wait := &bootProgress{t: t}
+	wait := &terminal.Lines{Stage: "boot", T: t.Term}
 	o.Console, o.Limit = wait, bootTimeout
 	dump, err := do(&boot.Keeper{
 		Store: s, Options: *o,
 		Booting: func(k *kernels.Kernel) {
-			t.progressDone()
-			t.sayf("booting %s", printable.Name(k.Release))
+			t.ProgressDone()
+			t.Sayf("booting %s", printable.Name(k.Release))
 		},
-		NoShell:  func(why error) { t.sayf("the guest gets no shell: %v", why) },
-		Progress: func(stage string, done, total int64) { wait.end(); t.progress(stage, done, total) },
+		NoShell:  func(why error) { t.Sayf("the guest gets no shell: %v", why) },
+		Progress: func(stage string, done, total int64) { wait.End(); t.Progress(stage, done, total) },
 	})
-	wait.end()
-	t.progressDone()
+	wait.End()
+	t.ProgressDone()
 	if err != nil {
 		return "", t.bootFailed(err, o.CPU)
 	}
@@ -261,8 +255,8 @@ func kernelsAdd(ctx context.Context, t *term, c *cli.Command, s *kernels.Store) 
 	if err != nil {
 		return err
 	}
-	t.progressDone()
-	_, err = fmt.Fprintf(t.out, "%s: %s\n", printable.Name(k.Image), k.Has())
+	t.ProgressDone()
+	_, err = fmt.Fprintf(t.Out, "%s: %s\n", printable.Name(k.Image), k.Has())
 	return err
 }
 
@@ -273,7 +267,7 @@ func kernelsRemove(_ context.Context, t *term, c *cli.Command, s *kernels.Store)
 			return err
 		}
 		for _, k := range gone {
-			t.sayf("removed %s", printable.Name(k.Dir))
+			t.Sayf("removed %s", printable.Name(k.Dir))
 		}
 	}
 	return nil
@@ -301,8 +295,8 @@ func kernelsImport(ctx context.Context, t *term, c *cli.Command, s *kernels.Stor
 		if err != nil {
 			return err
 		}
-		t.progressDone()
-		fmt.Fprintln(t.out, printable.Name(k.Dump))
+		t.ProgressDone()
+		fmt.Fprintln(t.Out, printable.Name(k.Dump))
 	}
 	return nil
 }
@@ -312,7 +306,7 @@ func kernelsQEMU(ctx context.Context, t *term, _ *cli.Command, s *kernels.Store)
 	if err != nil {
 		return err
 	}
-	t.progressDone()
-	_, err = fmt.Fprintln(t.out, program)
+	t.ProgressDone()
+	_, err = fmt.Fprintln(t.Out, program)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 
+	"kprobelab/internal/cmdline"
 	_ "kprobelab/internal/descriptors" // ends a process that may open too few files
 )
 
@@ -18,29 +19,28 @@ func main() {
 
 // execute is the program without the process: it returns the exit code.
 func execute(args []string, stdout, stderr io.Writer) int {
-	if len(args) > 1 && args[1] == completeCommand {
+	if len(args) > 1 && args[1] == cmdline.CompleteCommand {
 		complete(stdout, args[2:]) // the shell is not told what went wrong
 		return exitOK
 	}
 	if len(args) == 0 {
 		args = []string{"kprobelab"}
 	}
-	t := newTerm(stdout, stderr)
+	t := newTerm(stdout, stderr, args[1:]...)
 	app := newApp(t)
-	args, err := permute(app, args)
+	args, err := app.Permute(args)
 	if err == nil {
 		var said string
 		if args, said, err = reworded(app, args); said != "" {
-			t.sayf("%s", said)
-			t.writtenErr.n = 0 // the output's bound is the command's own
+			t.Sayf("%s", said)
+			t.Uncount() // the output's bound is the command's own
 		}
 	}
 	if err == nil {
-		err = runApp(context.Background(), app, programLast(app, args))
+		err = app.Run(context.Background(), args)
 	}
-	t.ended.Store(true)
-	if err == nil && t.written.err != nil {
-		err = &failure{exitImage, t.written.err}
+	if failed := t.Ended(); err == nil && failed != nil {
+		err = fail(exitImage, failed)
 	}
 	return t.report(err)
 }

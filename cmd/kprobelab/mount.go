@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/bounded"
+	"kprobelab/internal/cmdline"
 	"kprobelab/watch"
 )
 
@@ -37,7 +38,7 @@ func mountCommand(t *term) *cli.Command {
 			&cli.Uint64Flag{Name: "budget", Value: 100_000_000, Destination: &p.budget,
 				Usage: "stop a call after this many guest `INSTRUCTIONS`"},
 			timeoutFlag(&p.timeout),
-			&cli.GenericFlag{Name: "watch", Value: parsed(&p.watches, watch.Parse),
+			&cli.GenericFlag{Name: "watch", Value: cmdline.Parsed(&p.watches, watch.Parse),
 				Usage: "print who accesses `PLACE`, as run --watch does (repeatable); no file of tracing has it"},
 			&cli.BoolFlag{Name: "registers", Destination: &p.registers, Usage: "let --watch have what the processor's four debug registers can have"},
 			&cli.BoolFlag{Name: "debug", Destination: &p.debug, Usage: "print every request of the file system"},
@@ -56,7 +57,7 @@ func (p *mounting) run(ctx context.Context, t *term, c *cli.Command) error {
 	if p.cpus < 1 || p.cpus > bounded.CPUs {
 		return usagef("--cpus %s: there can be 1 to %d CPUs", strconv.Itoa(p.cpus), bounded.CPUs)
 	}
-	if err := notNegative(p.timeout); err != nil {
+	if err := cmdline.NotNegative(p.timeout); err != nil {
 		return err
 	}
 	if p.registers && len(p.watches) == 0 {

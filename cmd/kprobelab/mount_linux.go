@@ -19,7 +19,7 @@ import (
 
 func (p *mounting) checkPlace() error {
 	if err := mount.CheckPlace(p.dir); err != nil {
-		return &failure{exitImage, err}
+		return fail(exitImage, err)
 	}
 	return nil
 }
@@ -37,24 +37,24 @@ func (p *mounting) serve(ctx context.Context, t *term, img *kimage.Image) error 
 		defer mu.Unlock()
 		fmt.Fprintln(to, line)
 	}
-	say := func(line string) { print(t.err, "kernel: "+line) }
+	say := func(line string) { print(t.Err, "kernel: "+line) }
 	l.Kprobes.OnLog(say)
 	l.Machine.OnLog(say)
 	live, err := mount.NewLive(l, say)
 	if err != nil {
-		return &failure{exitRefused, err}
+		return fail(exitRefused, err)
 	}
 	defer live.Close()
-	if err := p.watch(l, func(line string) { print(t.out, line) }); err != nil {
+	if err := p.watch(l, func(line string) { print(t.Out, line) }); err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	m, err := mount.New(p.dir, live.Tree(), &mount.Options{Guest: live.Guest(), Debug: p.debug})
 	if err != nil {
-		return &failure{exitRefused, err}
+		return fail(exitRefused, err)
 	}
-	if _, err := fmt.Fprintf(t.out, "%s: tracing files of %s; unmount it to end\n", m.Dir(), img.Name()); err != nil {
+	if _, err := fmt.Fprintf(t.Out, "%s: tracing files of %s; unmount it to end\n", m.Dir(), img.Name()); err != nil {
 		return errors.Join(err, m.Unmount()) // this process's end would leave a mount without a server
 	}
 	return p.wait(ctx, m)
@@ -69,7 +69,7 @@ func (p *mounting) watch(l *kprobelab.Lab, say func(line string)) error {
 	for _, place := range p.watches {
 		_, err := l.Watch(place.String(), func(w *watch.Watchpoint, h *watch.Hit, regs *x86.PtRegs) { say(names.AccessLine(w, h, regs)) })
 		if err != nil {
-			return &failure{exitRefused, fmt.Errorf("--watch %s: %w", place, err)}
+			return fail(exitRefused, fmt.Errorf("--watch %s: %w", place, err))
 		}
 	}
 	return nil
@@ -90,7 +90,7 @@ func (p *mounting) wait(ctx context.Context, m *mount.Mount) error {
 	// Files that are still open keep the file system's server going; they are
 	// cut off when this process is gone.
 	if err := m.Unmount(); err != nil {
-		return &failure{exitRefused, err}
+		return fail(exitRefused, err)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func (p *mounting) checkPlace() error {
-	return &failure{exitNoEngine, errors.New("mount needs FUSE, which is for Linux; run --tracefs and events work here")}
+	return fail(exitNoEngine, errors.New("mount needs FUSE, which is for Linux; run --tracefs and events work here"))
 }
 
 // serve is never reached: checkPlace refuses every place.

@@ -85,7 +85,7 @@ func packList(t *term, c *cli.Command, dir string) error {
 		}
 	}
 	if err := unreadFiles(bad); err != nil {
-		return &failure{exitImage, err}
+		return fail(exitImage, err)
 	}
 	return nil
 }
@@ -121,10 +121,10 @@ func rewritten(t *term, c *cli.Command, rewrite func(string, func(archive.Rewrit
 		return t.packed(c, r.Line())
 	})
 	if errors.Is(err, archive.ErrNone) {
-		return &failure{exitImage, err}
+		return fail(exitImage, err)
 	}
 	if err == nil && n == 0 {
-		fmt.Fprintf(t.err, "%s: no file had to be written anew\n", printable.Name(dir))
+		fmt.Fprintf(t.Err, "%s: no file had to be written anew\n", printable.Name(dir))
 	}
 	return err
 }
@@ -137,7 +137,7 @@ func packedFiles(dir string, releases []string) ([]string, error) {
 	case errors.Is(err, path.ErrBadPattern):
 		return nil, usagef("not a pattern of releases: %w", err)
 	case errors.Is(err, archive.ErrNone):
-		return nil, &failure{exitImage, err}
+		return nil, fail(exitImage, err)
 	}
 	return files, err
 }
@@ -148,16 +148,16 @@ func packOne(t *term, c *cli.Command, path, dir string) error {
 	if err != nil {
 		return err
 	}
-	o := &archive.Options{Entries: c.Bool("entries"), Progress: func(done, total int64) { t.count("answer", "points", done, total) }}
+	o := &archive.Options{Entries: c.Bool("entries"), Progress: t.Counter("answer", "points")}
 	if c.Bool("keep") {
 		if file, ok := archive.Kept(img, o, dir); ok {
 			return t.packed(c, archive.Line{Image: img.Name(), File: file, Kept: true})
 		}
 	}
 	p, err := archive.Pack(img, o)
-	t.progressDone()
+	t.ProgressDone()
 	if errors.Is(err, archive.ErrNoKernel) {
-		return &failure{exitImage, fmt.Errorf("%s: %w", path, err)}
+		return fail(exitImage, fmt.Errorf("%s: %w", path, err))
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
@@ -173,8 +173,8 @@ func packOne(t *term, c *cli.Command, path, dir string) error {
 
 func (t *term) packed(c *cli.Command, l archive.Line) error {
 	if c.Bool("json") {
-		return json.NewEncoder(t.out).Encode(l)
+		return json.NewEncoder(t.Out).Encode(l)
 	}
-	_, err := fmt.Fprintln(t.out, l)
+	_, err := fmt.Fprintln(t.Out, l)
 	return err
 }

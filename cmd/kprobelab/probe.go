@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/bounded"
+	"kprobelab/internal/cmdline"
 	"kprobelab/internal/debuginfo"
 	"kprobelab/internal/perfprobe"
 	"kprobelab/internal/source"
@@ -43,7 +44,7 @@ func probeCommand(t *term) *cli.Command {
 
 func probe(t *term, c *cli.Command) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(collectAt))
-	if err := oneOf(c, "profile", "readme"); err != nil {
+	if err := cmdline.OneOf(c, "profile", "readme"); err != nil {
 		return err
 	}
 	if err := atMost(c, 1); err != nil {
@@ -65,23 +66,23 @@ func probe(t *term, c *cli.Command) error {
 		return err
 	}
 	for _, v := range c.StringSlice("vars") {
-		if err := debuginfo.WriteVariables(t.out, f, v, c.Bool("externs")); err != nil {
+		if err := debuginfo.WriteVariables(t.Out, f, v, c.Bool("externs")); err != nil {
 			return run.SourceError(fmt.Errorf("-V: %w", err))
 		}
 	}
 	for _, l := range c.StringSlice("line") {
-		if err := debuginfo.WriteLines(t.out, f, l, c.String("source")); err != nil {
+		if err := debuginfo.WriteLines(t.Out, f, l, c.String("source")); err != nil {
 			return run.SourceError(fmt.Errorf("-L: %w", err))
 		}
 	}
 	w := &perfprobe.Writer{File: f, Features: features}
 	for _, d := range c.StringSlice("definition") {
-		if err := debuginfo.WriteDefinitions(t.out, w, d); err != nil {
+		if err := debuginfo.WriteDefinitions(t.Out, w, d); err != nil {
 			return run.SourceError(fmt.Errorf("-D: %w", err))
 		}
 	}
 	for _, fn := range c.StringSlice("calls") {
-		if err := debuginfo.WriteCalls(t.out, f, fn); err != nil {
+		if err := debuginfo.WriteCalls(t.Out, f, fn); err != nil {
 			return run.SourceError(fmt.Errorf("--calls: %w", err))
 		}
 	}
@@ -97,7 +98,7 @@ func probeFile(t *term, c *cli.Command, path string) (*source.File, error) {
 			return f, nil
 		}
 		if !errors.Is(err, source.ErrNone) || c.IsSet(debuginfoFlagName) {
-			return nil, &failure{exitImage, err}
+			return nil, fail(exitImage, err)
 		}
 		if f, err := source.OfProgram(path); err == nil {
 			return f, nil
@@ -108,11 +109,11 @@ func probeFile(t *term, c *cli.Command, path string) (*source.File, error) {
 		return nil, err
 	}
 	if c.IsSet("definition") && !img.Profile().Tracing.Exists {
-		return nil, &failure{exitRefused, fmt.Errorf("%s: %s", img.Name(), rule.NoEvents.Why())}
+		return nil, fail(exitRefused, fmt.Errorf("%s: %s", img.Name(), rule.NoEvents.Why()))
 	}
 	f, err := debuginfo.OfImage(img)
 	if err != nil {
-		return nil, &failure{exitImage, fmt.Errorf("%s: %w", img.Name(), err)}
+		return nil, fail(exitImage, fmt.Errorf("%s: %w", img.Name(), err))
 	}
 	return f, nil
 }
@@ -123,7 +124,7 @@ func probeFeatures(c *cli.Command, f *source.File) (perfprobe.Features, error) {
 	if name := c.String("readme"); name != "" {
 		b, err := bounded.ReadFile(name, bounded.Readme)
 		if err != nil {
-			return perfprobe.Features{}, &failure{exitImage, err}
+			return perfprobe.Features{}, fail(exitImage, err)
 		}
 		return perfprobe.ReadFeatures(string(b)), nil
 	}

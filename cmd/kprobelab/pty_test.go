@@ -20,9 +20,9 @@ import (
 	"kprobelab/internal/tinyprogram"
 )
 
-// terminal opens a pseudoterminal that changes no byte, and returns the side that a program writes to. shown
+// pseudoterminal opens a pseudoterminal that changes no byte, and returns the side that a program writes to. shown
 // closes that side and returns all that reached the other.
-func terminal(t *testing.T) (side *os.File, shown func() string) {
+func pseudoterminal(t *testing.T) (side *os.File, shown func() string) {
 	t.Helper()
 	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -115,7 +115,7 @@ func onTerminals(t *testing.T, args []string, out, errs bool) (got [2]string) {
 	var shown [2]func() string
 	for i, terminals := range []bool{out, errs} {
 		if terminals {
-			to[i], shown[i] = terminal(t)
+			to[i], shown[i] = pseudoterminal(t)
 			continue
 		}
 		b := new(bytes.Buffer)

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab/internal/cmdline"
 	"kprobelab/run"
 )
 
@@ -15,8 +17,8 @@ func runCommand(t *term) *cli.Command {
 		Usage:       "plant kprobes and kretprobes, call kernel functions, watch the handlers run",
 		ArgsUsage:   "[IMAGE]",
 		Description: described("run"),
-		Flags: joined(p.probes(), []cli.Flag{
-			&cli.GenericFlag{Name: "call", Value: each(p.call), Usage: "make this `CALL` (repeatable)"},
+		Flags: slices.Concat(p.probes(), []cli.Flag{
+			&cli.GenericFlag{Name: "call", Value: cmdline.Each(p.call), Usage: "make this `CALL` (repeatable)"},
 			&cli.StringFlag{Name: "as", Destination: &p.As, Usage: "on a booted kernel, make the calls as this task: its `PID` or its name"},
 			&cli.StringSliceFlag{Name: "task", Destination: &p.Tasks,
 				Usage: "add a task that makes these `CALLS`, 'a(); b()' (repeatable)"},

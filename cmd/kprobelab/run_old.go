@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab/internal/cmdline"
 	"kprobelab/internal/mailbox"
 	"kprobelab/profile"
 	"kprobelab/run"
@@ -31,16 +32,16 @@ func oldRun(c *cli.Command) *cli.Command {
 
 // reworded returns the command line of exec or uprobe that has the meaning of an old command line of run, and a message about
 // it. Other command lines are returned as they are.
-func reworded(app *cli.Command, args []string) (now []string, said string, err error) {
+func reworded(app *cmdline.App, args []string) (now []string, said string, err error) {
 	if len(args) < 3 || args[1] != "run" {
 		return args, "", nil
 	}
-	list := arguments(oldRun(app.Command("run")), args[2:])
+	list := cmdline.Arguments(oldRun(app.Command.Command("run")), args[2:], false)
 	has := func(names ...string) bool {
-		return slices.ContainsFunc(list, func(a given) bool { return slices.Contains(names, a.flag) })
+		return slices.ContainsFunc(list, func(a cmdline.Argument) bool { return slices.Contains(names, a.Flag) })
 	}
 	events := func(is func(string) bool) bool {
-		return slices.ContainsFunc(list, func(a given) bool { return (a.flag == "e" || a.flag == "event") && is(a.value) })
+		return slices.ContainsFunc(list, func(a cmdline.Argument) bool { return (a.Flag == "e" || a.Flag == "event") && is(a.Value) })
 	}
 	jobs := has("exec", "call")
 	switch {
@@ -68,22 +69,22 @@ func reworded(app *cli.Command, args []string) (now []string, said string, err e
 }
 
 // meansProgram reports whether probes without calls are meant for a program: IMAGE is one then.
-func meansProgram(list []given, has func(...string) bool, jobs bool) (bool, error) {
-	at := slices.IndexFunc(list, func(a given) bool { return a.flag == "" })
+func meansProgram(list []cmdline.Argument, has func(...string) bool, jobs bool) (bool, error) {
+	at := slices.IndexFunc(list, func(a cmdline.Argument) bool { return a.Flag == "" })
 	if jobs || at < 0 || !has("kprobe", "kretprobe", "watch", "e", "event") {
 		return false, nil
 	}
-	program := list[at].value
+	program := list[at].Value
 	rules, _ := profile.Named(profile.Default)
 	if _, err := run.OpenSource(program, rules); err != nil {
 		return false, nil // a kernel's image, or the reader of images says what it is
 	}
 	for _, a := range list {
-		if a.flag == "kprobe" || a.flag == "kretprobe" {
+		if a.Flag == "kprobe" || a.Flag == "kretprobe" {
 			if !strings.Contains(program, "/") {
 				program = "./" + program
 			}
-			return false, usagef("--kprobe and --kretprobe are for kernels, and %s is a program: kprobelab uprobe --uprobe or --uretprobe %s:%s", program, program, a.value)
+			return false, usagef("--kprobe and --kretprobe are for kernels, and %s is a program: kprobelab uprobe --uprobe or --uretprobe %s:%s", program, program, a.Value)
 		}
 	}
 	if !has("e", "event") {
@@ -93,18 +94,18 @@ func meansProgram(list []given, has func(...string) bool, jobs bool) (bool, erro
 }
 
 // asUprobe is the command line of uprobe.
-func asUprobe(list []given) []string {
+func asUprobe(list []cmdline.Argument) []string {
 	now, operands := []string{"uprobe"}, []string(nil)
 	for _, a := range list {
-		name, old := oldFlags[a.flag]
+		name, old := oldFlags[a.Flag]
 		switch {
-		case a.flag == "":
-			operands = append(operands, a.value)
-		case a.flag == "program":
+		case a.Flag == "":
+			operands = append(operands, a.Value)
+		case a.Flag == "program":
 		case old:
-			now = append(now, "--"+name, a.value)
+			now = append(now, "--"+name, a.Value)
 		default:
-			now = append(now, a.words...)
+			now = append(now, a.Words...)
 		}
 	}
 	return withProgram(now, operands)
@@ -119,36 +120,36 @@ func withProgram(now, operands []string) []string {
 }
 
 // asExec is the command line of exec: the last program is PROGRAM, what comes before it and after it are jobs.
-func asExec(list []given) ([]string, error) {
+func asExec(list []cmdline.Argument) ([]string, error) {
 	now, program := []string{"exec"}, []string(nil)
 	last := -1
 	for i, a := range list {
-		if a.flag == "exec" {
+		if a.Flag == "exec" {
 			last = i
 		}
 	}
 	for i, a := range list {
 		switch {
-		case a.flag == "cpus": // a dump has those it was booted with
-		case a.flag == "":
-			now = append(now, "--kernel", a.value)
+		case a.Flag == "cpus": // a dump has those it was booted with
+		case a.Flag == "":
+			now = append(now, "--kernel", a.Value)
 		case i == last:
-			c, err := mailbox.Program(mailbox.Exec, a.value, nil)
+			c, err := mailbox.Program(mailbox.Exec, a.Value, nil)
 			if err != nil {
 				return nil, usagef("--exec: %w", err)
 			}
 			program = c.Args
-		case a.flag == "exec" || a.flag == "call":
+		case a.Flag == "exec" || a.Flag == "call":
 			job := "--before"
 			if last >= 0 && i > last {
 				job = "--after"
 			}
-			now = append(now, job, a.value)
+			now = append(now, job, a.Value)
 		default:
-			now = append(now, a.words...)
+			now = append(now, a.Words...)
 		}
 	}
-	if !slices.ContainsFunc(list, func(a given) bool { return a.flag == "" || a.flag == "kernel" }) {
+	if !slices.ContainsFunc(list, func(a cmdline.Argument) bool { return a.Flag == "" || a.Flag == "kernel" }) {
 		now = append(now, "--kernel", "-")
 	}
 	return withProgram(now, program), nil

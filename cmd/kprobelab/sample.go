@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/bounded"
+	"kprobelab/internal/cmdline"
 	"kprobelab/profile"
 )
 
@@ -60,7 +61,7 @@ var articleSpecs = []sampleSpec{
 
 func sampleCommand(t *term) *cli.Command {
 	group := func(name, usage, page string, specs []sampleSpec, prefix string, more ...*cli.Command) *cli.Command {
-		c := &cli.Command{Name: name, Usage: usage, Description: described(page), Action: group}
+		c := &cli.Command{Name: name, Usage: usage, Description: described(page), Action: cmdline.OnlyCommands}
 		for _, s := range specs {
 			c.Commands = append(c.Commands, s.command(t, prefix+s.name))
 		}
@@ -71,14 +72,6 @@ func sampleCommand(t *term) *cli.Command {
 		"sample article", articleSpecs, "article ")
 	return group("sample", "run the kernel's sample modules, with their output",
 		"sample", sampleSpecs, "", article)
-}
-
-// group is a command that only has commands.
-func group(_ context.Context, c *cli.Command) error {
-	if c.Args().Present() {
-		return noCommand(c, c.Args().First())
-	}
-	return cli.ShowSubcommandHelp(c)
 }
 
 // sampleRun holds the options of a sample's command line.

@@ -26,8 +26,8 @@ func (r *sampleRun) execute(t *term, img *kimage.Image) (err error) {
 		return run.MachineError(img, err)
 	}
 	defer l.Close()
-	w := bufio.NewWriter(t.out)
-	say := func(e module.Event) { sayLine(w, t.outStyle, e) }
+	w := bufio.NewWriter(t.Out)
+	say := func(e module.Event) { sayLine(w, t.OutStyle, e) }
 	if r.json {
 		o := run.NewJSON(w)
 		defer func() { err = errors.Join(err, o.Flush()) }()
@@ -37,7 +37,7 @@ func (r *sampleRun) execute(t *term, img *kimage.Image) (err error) {
 		Symbol: r.symbol, MaxActive: r.maxActive, Tasks: r.tasks, Calls: r.calls, Seed: r.seed,
 	}, say)
 	if err != nil {
-		err = &failure{exitRefused, run.OneLine(err)}
+		err = fail(exitRefused, run.OneLine(err))
 	}
 	return errors.Join(err, w.Flush())
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/bounded"
+	"kprobelab/internal/cmdline"
 	"kprobelab/internal/report"
 	"kprobelab/kimage"
 )
@@ -40,7 +41,7 @@ func scanCommand(t *term) *cli.Command {
 
 func scan(t *term, c *cli.Command) error {
 	for _, pair := range [][2]string{{"tsv", "json"}, {"entries", "padding"}} {
-		if err := oneOf(c, pair[0], pair[1]); err != nil {
+		if err := cmdline.OneOf(c, pair[0], pair[1]); err != nil {
 			return err
 		}
 	}
@@ -76,20 +77,20 @@ func scan(t *term, c *cli.Command) error {
 		defer done()
 		s.Own, rest = decide, left
 	}
-	s.Progress = func(done, total int64) { t.count("scan", "points", done, total) }
+	s.Progress = t.Counter("scan", "points")
 	write := func(f report.ScanFormat) (*report.ScanTotals, error) {
-		return s.WritePoints(t.out, f, points)
+		return s.WritePoints(t.Out, f, points)
 	}
 	if !c.IsSet("points") {
 		functions, err := s.Functions(globs...)
 		if err != nil {
-			return &failure{exitRefused, fmt.Errorf("%s: %w", img.Name(), err)}
+			return fail(exitRefused, fmt.Errorf("%s: %w", img.Name(), err))
 		}
 		all := s.WriteFunctions
 		if c.Bool("entries") {
 			all = s.WriteEntries
 		}
-		write = func(f report.ScanFormat) (*report.ScanTotals, error) { return all(t.out, f, functions) }
+		write = func(f report.ScanFormat) (*report.ScanTotals, error) { return all(t.Out, f, functions) }
 	}
 	return t.showScan(heading(c, img), scanFormat(c), s, rest, write)
 }
@@ -103,7 +104,7 @@ func bareAlone(c *cli.Command) error {
 		return usagef("--bare is about x86asm: give --decoder x86asm, too")
 	}
 	for _, other := range []string{"points", "entries", "padding", "diff", "own"} {
-		if err := oneOf(c, "bare", other); err != nil {
+		if err := cmdline.OneOf(c, "bare", other); err != nil {
 			return err
 		}
 	}
@@ -123,10 +124,10 @@ func scanGlobs(c *cli.Command) ([]string, error) {
 	if len(globs) > 0 {
 		return nil, usagef("--points and a pattern exclude each other")
 	}
-	if err := oneOf(c, "points", "entries"); err != nil {
+	if err := cmdline.OneOf(c, "points", "entries"); err != nil {
 		return nil, err
 	}
-	return nil, oneOf(c, "points", "padding")
+	return nil, cmdline.OneOf(c, "points", "padding")
 }
 
 func readPoints(name string) (points []report.ScanPoint, err error) {
@@ -149,7 +150,7 @@ func readList(name, what string, read func(io.Reader) error) error {
 		defer f.Close()
 	}
 	if err := read(f); err != nil {
-		return &failure{exitImage, fmt.Errorf("%s: %w", what, err)}
+		return fail(exitImage, fmt.Errorf("%s: %w", what, err))
 	}
 	return nil
 }
@@ -177,19 +178,19 @@ func scanFormat(c *cli.Command) report.ScanFormat {
 // showScan writes the heading (on standard error where rows are data), and the
 // rows or the totals.
 func (t *term) showScan(head string, f report.ScanFormat, s *report.Scan, rest func() []string, write func(report.ScanFormat) (*report.ScanTotals, error)) error {
-	to := t.err
+	to := t.Err
 	if f == report.ScanNone {
-		to = t.out
+		to = t.Out
 	}
 	fmt.Fprintln(to, head)
 	totals, err := write(f)
-	t.progressDone()
+	t.ProgressDone()
 	switch {
 	case err != nil:
 		return err
 	case s.Own != nil:
 		if f == report.ScanNone {
-			if err := totals.WriteText(t.out); err != nil {
+			if err := totals.WriteText(t.Out); err != nil {
 				return err
 			}
 			fmt.Fprintln(to)
@@ -200,21 +201,21 @@ func (t *term) showScan(head string, f report.ScanFormat, s *report.Scan, rest f
 	case f != report.ScanNone:
 		return nil
 	}
-	return totals.WriteText(t.out)
+	return totals.WriteText(t.Out)
 }
 
 // showBare writes what --bare has counted; where rows are data, its totals
 // alone, on standard error.
 func (t *term) showBare(f report.ScanFormat, b *report.BareTotals) error {
-	write, to := b.WriteText, t.out
+	write, to := b.WriteText, t.Out
 	if f != report.ScanNone {
-		write, to = b.WriteTotals, t.err
+		write, to = b.WriteTotals, t.Err
 	}
 	if err := write(to); err != nil {
 		return err
 	}
 	if b.Uncorrected > 0 {
-		return &failure{exitRefused, fmt.Errorf("no override puts x86asm right at %s", addresses(b.Uncorrected))}
+		return fail(exitRefused, fmt.Errorf("no override puts x86asm right at %s", addresses(b.Uncorrected)))
 	}
 	return nil
 }

@@ -33,9 +33,9 @@ func scanDiff(t *term, c *cli.Command) error {
 	}
 	changes := report.CompareScans(files[0], files[1])
 	if c.Bool("json") {
-		return changes.WriteJSON(t.out)
+		return changes.WriteJSON(t.Out)
 	}
-	return changes.WriteText(t.out, c.Bool("all"))
+	return changes.WriteText(t.Out, c.Bool("all"))
 }
 
 // scanOf is a scan that a file has, or that is made of an image.
@@ -47,7 +47,7 @@ func scanOf(t *term, c *cli.Command, name string) (*report.ScanFile, error) {
 	if written {
 		f, err := report.OpenScan(name)
 		if p := (*fs.PathError)(nil); err != nil && !errors.As(err, &p) {
-			err = &failure{exitImage, fmt.Errorf("--diff: %w", err)}
+			err = fail(exitImage, fmt.Errorf("--diff: %w", err))
 		}
 		return f, err
 	}
@@ -55,11 +55,11 @@ func scanOf(t *term, c *cli.Command, name string) (*report.ScanFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintln(t.err, heading(c, img))
+	fmt.Fprintln(t.Err, heading(c, img))
 	s := report.NewScan(img)
 	s.Padding = c.Bool("padding")
-	s.Progress = func(done, total int64) { t.count("scan", "points", done, total) }
+	s.Progress = t.Counter("scan", "points")
 	f, err := report.ScanWhole(s)
-	t.progressDone()
+	t.ProgressDone()
 	return f, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/bounded"
+	"kprobelab/internal/cmdline"
 	"kprobelab/kimage"
 	"kprobelab/run"
 	"kprobelab/script"
@@ -35,7 +36,7 @@ func readScript(args []string) (name, text string, rest []string, err error) {
 		b, err = bounded.ReadFile(name, bounded.Script)
 	}
 	if err != nil {
-		err = &failure{exitImage, err}
+		err = fail(exitImage, err)
 	}
 	return name, string(b), args[1:], err
 }
@@ -44,8 +45,8 @@ func readScript(args []string) (name, text string, rest []string, err error) {
 func (t *term) unread(err error) error {
 	var refused *script.RefusedError
 	if errors.As(err, &refused) {
-		fmt.Fprint(t.err, refused.Text)
-		return &failure{exitRefused, err}
+		fmt.Fprint(t.Err, refused.Text)
+		return fail(exitRefused, err)
 	}
 	return run.SourceError(err)
 }
@@ -53,7 +54,7 @@ func (t *term) unread(err error) error {
 // start runs the script and says how it ended.
 func (r *scriptRun) start(t *term, img *kimage.Image, s *script.Script) error {
 	p := r.plan
-	p.Output, p.Stdout, p.Stderr = t.scriptOutput(), t.rawOut, t.rawErr
+	p.Output, p.Stdout, p.Stderr = t.scriptOutput(), t.RawOut, t.RawErr
 	return r.ended(t)(p.Run(img, s))
 }
 
@@ -67,7 +68,7 @@ func (r *scriptRun) ended(t *term) func(done *run.Scripted, err error) error {
 			printCounts(t, done.Counts)
 		}
 		if done.Code != 0 {
-			return errors.Join(&failure{done.Code, errSaid}, err)
+			return errors.Join(fail(done.Code, cmdline.ErrSaid), err)
 		}
 		return err
 	}
@@ -75,35 +76,25 @@ func (r *scriptRun) ended(t *term) func(done *run.Scripted, err error) error {
 
 // outputTo is the terminal with a file in the place of its output, "" for none. closed closes the file, and adds what went wrong.
 func (t *term) outputTo(name string) (to *term, closed func(*error), err error) {
-	if name == "" {
-		return t, func(*error) {}, nil
-	}
-	f, err := os.Create(name)
+	out, done, err := t.ToFile(name)
 	if err != nil {
-		return nil, nil, &failure{exitImage, err}
+		return nil, nil, fail(exitImage, err)
 	}
-	w := &latch{w: f, most: t.written.most, over: t.written.over}
-	out := *t
-	out.out, out.rawFile = w, w
-	return &out, func(ferr *error) {
-		if w.err = errors.Join(w.err, f.Close()); w.err != nil {
-			*ferr = &failure{exitImage, errors.Join(w.err, *ferr)}
+	return &term{Term: out, args: t.args}, func(ferr *error) {
+		if err := done(); err != nil {
+			*ferr = fail(exitImage, errors.Join(err, *ferr))
 		}
 	}, nil
 }
 
 // scriptOutput takes what a script prints: the bytes go to its -o file, or pass as a program's do.
 func (t *term) scriptOutput() *script.Output {
-	out := t.rawFile
-	if out == nil {
-		out = t.rawOut
-	}
-	return &script.Output{Out: out, Log: func(line string) { fmt.Fprintln(t.err, line) }}
+	return &script.Output{Out: t.Bytes(), Log: func(line string) { fmt.Fprintln(t.Err, line) }}
 }
 
 // printCounts is the table of --stats.
 func printCounts(t *term, list []script.Counts) {
-	fmt.Fprintf(t.err, "%-12s %8s %8s %-16s %s\n", "planted", "hits", "missed", "statements", "probe")
+	fmt.Fprintf(t.Err, "%-12s %8s %8s %-16s %s\n", "planted", "hits", "missed", "statements", "probe")
 	for _, c := range list {
 		cost, how := "-", "-"
 		if c.Hits > 0 {
@@ -112,6 +103,6 @@ func printCounts(t *term, list []script.Counts) {
 		if c.How != "" {
 			how = c.How
 		}
-		fmt.Fprintf(t.err, "%-12s %8d %8d %-16s %s\n", how, c.Hits, c.Missed, cost, c.Probe)
+		fmt.Fprintf(t.Err, "%-12s %8d %8d %-16s %s\n", how, c.Hits, c.Missed, cost, c.Probe)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/bounded"
+	"kprobelab/internal/cmdline"
 )
 
 const defaultPoints = 1000
@@ -32,7 +33,7 @@ func selfcheckCommand(t *term) *cli.Command {
 				return err
 			}
 			for _, ways := range [][2]string{{"points", "all"}, {"points", "boundaries"}, {"points", "insides"}, {"all", "boundaries"}, {"all", "insides"}} {
-				if err := oneOf(c, ways[0], ways[1]); err != nil {
+				if err := cmdline.OneOf(c, ways[0], ways[1]); err != nil {
 					return err
 				}
 			}
@@ -41,7 +42,7 @@ func selfcheckCommand(t *term) *cli.Command {
 					return usagef("--%s %d: there can be 1 to %d", way, n, bounded.CheckPoints)
 				}
 			}
-			if err := notNegative(timeout); err != nil {
+			if err := cmdline.NotNegative(timeout); err != nil {
 				return err
 			}
 			return runSelfcheck(t, c, timeout)

@@ -21,15 +21,15 @@ func runSelfcheck(t *term, c *cli.Command, timeout time.Duration) error {
 	}
 	points := drawPoints(c, img)
 	if len(points) == 0 {
-		return &failure{exitImage, fmt.Errorf("%s: there is no function in its text to draw points from", img.Name())}
+		return fail(exitImage, fmt.Errorf("%s: there is no function in its text to draw points from", img.Name()))
 	}
-	to := t.out
+	to := t.Out
 	if c.Bool("json") {
-		to = t.err
+		to = t.Err
 	}
 	fmt.Fprintln(to, heading(c, img))
-	r, err := selfcheck.Check(img, points, timeout, func(done, total int64) { t.count("selfcheck", "points", done, total) })
-	t.progressDone()
+	r, err := selfcheck.Check(img, points, timeout, t.Counter("selfcheck", "points"))
+	t.ProgressDone()
 	if err != nil {
 		return run.MachineError(img, err)
 	}
@@ -37,16 +37,16 @@ func runSelfcheck(t *term, c *cli.Command, timeout time.Duration) error {
 	if c.Bool("json") {
 		write = r.WriteJSON
 	}
-	if err := write(t.out); err != nil {
+	if err := write(t.Out); err != nil {
 		return err
 	}
 	switch {
 	case r.Asked() == 0:
-		return &failure{exitImage, fmt.Errorf("%s: the image answers nothing: %s", img.Name(), r.First())}
+		return fail(exitImage, fmt.Errorf("%s: the image answers nothing: %s", img.Name(), r.First()))
 	case r.Differ() > 0:
-		return &failure{exitRefused, fmt.Errorf("%s: %d of %d answers differ", img.Name(), r.Differ(), r.Asked())}
+		return fail(exitRefused, fmt.Errorf("%s: %d of %d answers differ", img.Name(), r.Differ(), r.Asked()))
 	case len(r.Mute()) > 0:
-		return &failure{exitImage, fmt.Errorf("%s: nothing differs, but there is no answer of %s", img.Name(), strings.Join(r.Mute(), ", "))}
+		return fail(exitImage, fmt.Errorf("%s: nothing differs, but there is no answer of %s", img.Name(), strings.Join(r.Mute(), ", ")))
 	}
 	return nil
 }

@@ -51,18 +51,18 @@ func serve(ctx context.Context, t *term, c *cli.Command) error {
 	var missing *fs.PathError
 	switch {
 	case errors.As(err, &missing) && missing.Path == page && errors.Is(err, fs.ErrNotExist):
-		return &failure{exitImage, fmt.Errorf("there is no page at %s: `make page` makes it in bin of the checkout; --page FILE names another", page)}
+		return fail(exitImage, fmt.Errorf("there is no page at %s: `make page` makes it in bin of the checkout; --page FILE names another", page))
 	case err != nil:
-		return &failure{exitImage, err}
+		return fail(exitImage, err)
 	}
 	defer s.Close()
 	l, err := server.Listen(port)
 	if err != nil {
-		return &failure{exitImage, err}
+		return fail(exitImage, err)
 	}
 	defer context.AfterFunc(ctx, func() { _ = l.Close() })() // Serve returns then
-	fmt.Fprintf(t.out, "the page is at http://%s/ until this is interrupted\n", l.Addr())
-	return &failure{exitImage, s.Serve(l)}
+	fmt.Fprintf(t.Out, "the page is at http://%s/ until this is interrupted\n", l.Addr())
+	return fail(exitImage, s.Serve(l))
 }
 
 // besideProgram is a file of the folder that the program is in.

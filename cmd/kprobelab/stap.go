@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab/internal/cmdline"
 	"kprobelab/run"
 	"kprobelab/script"
 )
@@ -45,19 +46,16 @@ func stapCommand(t *term) *cli.Command {
 			&cli.DurationFlag{Name: "for", Value: time.Minute, Destination: &r.plan.Wait, Usage: "without -c and --call, let this much virtual `TIME` pass at most"},
 			decoderFlag("x86asm"), debuginfoFlag(),
 			rawFlag(t),
-		}, append(toolFlags("stap"), imageFlags()...)...),
+		}, append(stapTool.Flags(), imageFlags()...)...),
 		Action: func(_ context.Context, c *cli.Command) error { return t.differences(r.run(t, c)) },
 	}
 }
 
 func (r *stapRun) run(t *term, c *cli.Command) (ferr error) {
-	if t.toolVersion(c, "stap") {
-		return nil
-	}
-	if err := toolRefuses(c, "stap"); err != nil {
+	if done, err := t.asTool(c, stapTool); done || err != nil {
 		return err
 	}
-	if err := oneOf(c, "list", "names"); err != nil {
+	if err := cmdline.OneOf(c, "list", "names"); err != nil {
 		return err
 	}
 	args := c.Args().Slice()
@@ -114,7 +112,7 @@ func (r *stapRun) run(t *term, c *cli.Command) (ferr error) {
 	if err != nil {
 		return t.unread(err)
 	}
-	fmt.Fprint(t.out, printed)
+	fmt.Fprint(t.Out, printed)
 	return nil
 }
 

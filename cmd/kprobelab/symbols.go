@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab/internal/cmdline"
 	"kprobelab/internal/report"
 )
 
@@ -23,7 +24,7 @@ func symbolsCommand(t *term) *cli.Command {
 }
 
 func symbols(t *term, c *cli.Command) error {
-	if err := oneOf(c, "json", "tsv"); err != nil {
+	if err := cmdline.OneOf(c, "json", "tsv"); err != nil {
 		return err
 	}
 	if err := atMost(c, 2); err != nil {
@@ -48,11 +49,11 @@ func symbols(t *term, c *cli.Command) error {
 	case c.Bool("tsv"):
 		write = report.WriteSymbolsTSV
 	}
-	if err := write(t.out, list); err != nil {
+	if err := write(t.Out, list); err != nil {
 		return err
 	}
 	if len(list) == 0 && pattern != "" {
-		return &failure{exitRefused, errNoSymbol(img.Name(), pattern)}
+		return fail(exitRefused, errNoSymbol(img.Name(), pattern))
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/urfave/cli/v3"
 
@@ -27,7 +28,7 @@ func uprobeCommand(t *term) *cli.Command {
 		Usage:       "run a program without a kernel, with uprobes and watchpoints",
 		ArgsUsage:   "PROGRAM [ARGS]",
 		Description: described("uprobe"),
-		Flags: joined(uprobeFlags(&p.Points, &p.Counters), []cli.Flag{
+		Flags: slices.Concat(uprobeFlags(&p.Points, &p.Counters), []cli.Flag{
 			&cli.StringSliceFlag{Name: "event", Aliases: []string{"e"}, Destination: &p.Events,
 				Usage: "define and enable a uprobe `EVENT`, as written to uprobe_events or as for probe -D; prints the trace (repeatable)"},
 			&cli.IntFlag{Name: "pid", Destination: &p.PID,
@@ -78,5 +79,5 @@ func (p *programDoor) do(t *term, c *cli.Command) error {
 	if p.Dir, err = run.GuestName("."); err != nil {
 		return err
 	}
-	return p.printed(t, &run.TextOptions{Log: t.err}, func(to run.Sink) error { return p.Program.Run(to) })
+	return p.printed(t, &run.TextOptions{Log: t.Err}, func(to run.Sink) error { return p.Program.Run(to) })
 }

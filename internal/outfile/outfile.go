@@ -6,6 +6,7 @@ package outfile
 import (
 	"crypto/rand"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -73,4 +74,20 @@ func Write(name string, b []byte) error {
 	}
 	_, err = o.Write(b)
 	return o.Done(err)
+}
+
+// Append adds a text to a file, all of it or nothing: a full disk leaves no half of a row.
+func Append(path, text string) error {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	before, failed := f.Stat()
+	if failed != nil {
+		return errors.Join(failed, f.Close())
+	}
+	if _, err = io.WriteString(f, text); err != nil && before.Mode().IsRegular() {
+		_ = f.Truncate(before.Size()) // the first error says more
+	}
+	return errors.Join(err, f.Close())
 }

@@ -61,7 +61,10 @@ var alone = map[string][]string{
 	"internal/ctype":          {},
 	"internal/place":          {"x86", "errno"},
 	"internal/bounded":        {},
-	"internal/tracing/word":   {},
+	// A command line and a terminal know nothing of what is done.
+	"internal/cmdline":      {},
+	"internal/terminal":     {},
+	"internal/tracing/word": {},
 	// What a program needs is read of files alone.
 	"hostfiles": {},
 	// What packages have is read without a word of kernels.

@@ -1,4 +1,4 @@
-package main
+package cmdline
 
 import (
 	"slices"
@@ -7,28 +7,24 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-// permuted are the commands whose tools read their command line with getopt_long: options
-// may follow operands, until two dashes.
-var permuted = []string{"bpftrace", "stap"}
-
-// permute puts the options of such a command before its operands, and two dashes between
+// Permute puts the options of a command of Permuted before its operands, and two dashes between
 // them: the parser takes an operand's minus for none, and knows no values that follow a
 // letter at once.
-func permute(app *cli.Command, args []string) ([]string, error) {
-	if len(args) < 2 || !slices.Contains(permuted, args[1]) {
+func (a *App) Permute(args []string) ([]string, error) {
+	if len(args) < 2 || !slices.Contains(a.Permuted, args[1]) {
 		return args, nil
 	}
-	cmd := app.Command(args[1])
+	cmd := a.Command.Command(args[1])
 	var options, operands []string
 	for rest := args[2:]; len(rest) > 0; rest = rest[1:] {
-		switch a := rest[0]; {
-		case a == "--":
+		switch word := rest[0]; {
+		case word == "--":
 			operands = append(operands, rest[1:]...)
 			rest = rest[:1]
-		case a == "-" || !strings.HasPrefix(a, "-"):
-			operands = append(operands, a)
-		case strings.HasPrefix(a, "--"):
-			name, value, has := strings.Cut(a[2:], "=")
+		case word == "-" || !strings.HasPrefix(word, "-"):
+			operands = append(operands, word)
+		case strings.HasPrefix(word, "--"):
+			name, value, has := strings.Cut(word[2:], "=")
 			if name = longName(cmd, name); has {
 				name += "=" + value
 			}
@@ -37,11 +33,11 @@ func permute(app *cli.Command, args []string) ([]string, error) {
 				continue
 			}
 			if len(rest) == 1 {
-				return nil, missingValue(cmd, "--"+name)
+				return nil, a.missingValue(cmd, "--"+name)
 			}
 			options, rest = append(options, rest[1]), rest[1:]
 		default:
-			letters, n, err := cluster(cmd, a[1:], rest[1:])
+			letters, n, err := a.cluster(cmd, word[1:], rest[1:])
 			if err != nil {
 				return nil, err
 			}
@@ -53,12 +49,12 @@ func permute(app *cli.Command, args []string) ([]string, error) {
 
 // cluster takes options of one letter apart. If a letter takes a value, the value is the rest of
 // the word, or the next word. n is the number of next words that were taken.
-func cluster(cmd *cli.Command, letters string, more []string) (options []string, n int, err error) {
+func (a *App) cluster(cmd *cli.Command, letters string, more []string) (options []string, n int, err error) {
 	for i := range len(letters) {
 		name := letters[i : i+1]
 		switch {
-		case !hasFlag(cmd, name):
-			return nil, 0, usagef("-%s is no option of %s; two dashes (--) end the options; try kprobelab %s --help", name, cmd.Name, cmd.Name)
+		case name != "h" && !hasFlag(cmd, name):
+			return nil, 0, Usagef("-%s is no option of %s; two dashes (--) end the options; try %s %s --help", name, cmd.Name, a.Name, cmd.Name)
 		case !takesValue(cmd, name):
 			options = append(options, "-"+name)
 		case i+1 < len(letters):
@@ -66,14 +62,14 @@ func cluster(cmd *cli.Command, letters string, more []string) (options []string,
 		case len(more) > 0:
 			return append(options, "-"+name, more[0]), 1, nil
 		default:
-			return nil, 0, missingValue(cmd, "-"+name)
+			return nil, 0, a.missingValue(cmd, "-"+name)
 		}
 	}
 	return options, 0, nil
 }
 
-func missingValue(cmd *cli.Command, option string) error {
-	return usagef("%s needs a value; try kprobelab %s --help", option, cmd.Name)
+func (a *App) missingValue(cmd *cli.Command, option string) error {
+	return Usagef("%s needs a value; try %s %s --help", option, a.Name, cmd.Name)
 }
 
 // longName returns the one option whose name begins so: an option of the help before a hidden one.
@@ -98,8 +94,4 @@ func longName(cmd *cli.Command, begin string) string {
 		}
 	}
 	return begin
-}
-
-func hasFlag(cmd *cli.Command, name string) bool {
-	return name == "h" || slices.ContainsFunc(cmd.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
 }

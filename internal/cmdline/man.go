@@ -1,7 +1,6 @@
-package main
+package cmdline
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -9,27 +8,13 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-func manCommand(t *term) *cli.Command {
-	return &cli.Command{
-		Name:        "man",
-		Usage:       "print the manual page",
-		ArgsUsage:   " ",
-		Description: described("man"),
-		Action: func(_ context.Context, c *cli.Command) error {
-			if err := atMost(c, 0); err != nil {
-				return err
-			}
-			return writeMan(t.out, c.Root())
-		},
-	}
-}
-
-// writeMan writes the manual page of the program, in roff with the macros of man(7).
-func writeMan(w io.Writer, app *cli.Command) error {
+// WriteMan writes the manual page of the program, in roff with the macros of man(7).
+func (a *App) WriteMan(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, ".TH KPROBELAB 1 \"\" \"kprobelab %s\"\n.nh\n.SH NAME\nkprobelab \\- %s\n.SH SYNOPSIS\n%s\n", version(), roff(app.Usage), roff(usageOf(app)))
-	manText(&b, "DESCRIPTION", app)
-	for _, c := range app.VisibleCommands() {
+	fmt.Fprintf(&b, ".TH %s 1 \"\" \"%s %s\"\n.nh\n.SH NAME\n%s \\- %s\n.SH SYNOPSIS\n%s\n",
+		strings.ToUpper(a.Name), a.Name, a.Version, a.Name, Roff(a.Usage), Roff(usageOf(a.Command)))
+	manText(&b, "DESCRIPTION", a.Command)
+	for _, c := range a.VisibleCommands() {
 		manCommandOf(&b, c, ".SH")
 	}
 	_, err := io.WriteString(w, b.String())
@@ -37,11 +22,11 @@ func writeMan(w io.Writer, app *cli.Command) error {
 }
 
 func manCommandOf(b *strings.Builder, c *cli.Command, head string) {
-	fmt.Fprintf(b, "%s %s\n%s\n.PP\n%s\n", head, roff(c.FullName()), roff(usageOf(c)), roff(c.Usage))
+	fmt.Fprintf(b, "%s %s\n%s\n.PP\n%s\n", head, Roff(c.FullName()), Roff(usageOf(c)), Roff(c.Usage))
 	manText(b, "", c)
 	for _, f := range c.VisibleFlags() {
 		name, text := flagRow(f)
-		fmt.Fprintf(b, ".TP\n%s\n%s\n", roff(name), roff(text))
+		fmt.Fprintf(b, ".TP\n%s\n%s\n", Roff(name), Roff(text))
 	}
 	for _, sub := range c.VisibleCommands() {
 		manCommandOf(b, sub, ".SS")
@@ -67,15 +52,15 @@ func manText(b *strings.Builder, head string, c *cli.Command) {
 			b.WriteString(".PP\n")
 			continue
 		}
-		b.WriteString(roff(line) + "\n")
+		b.WriteString(Roff(line) + "\n")
 	}
 	if literal {
 		b.WriteString(".fi\n")
 	}
 }
 
-// roff writes a text so that nothing of it is a command of roff's.
-func roff(text string) string {
+// Roff writes a text so that nothing of it is a command of roff's.
+func Roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {
 		text = `\&` + text

@@ -1,4 +1,4 @@
-package main
+package cmdline
 
 import (
 	"fmt"
@@ -11,40 +11,37 @@ import (
 
 // Help is for a terminal of this size.
 const (
-	helpColumns = 80
-	helpLines   = 50
+	HelpColumns = 80
+	HelpLines   = 50
 )
-
-// groups lists the commands by purpose, in the order of the help.
-var groups = []struct {
-	name     string
-	commands []string
-}{
-	{"Learn", []string{"sample", "explore", "serve"}},
-	{"Ask", []string{"explain", "scan", "check", "pack", "probe", "symbols", "info", "hazards", "decode", "selfcheck"}},
-	{"Run", []string{"run", "exec", "uprobe", "stap", "bpftrace", "mount", "bench"}},
-	{"Kernels", []string{"kernels", "boot"}},
-	{"The program", []string{"completion", "man", "version"}},
-}
 
 // helpAll is the word after which help tells all of a command.
 const helpAll = "--all"
 
-// printHelp writes the help of a command: all of it, or where that does not fit a screen, its first paragraph, its
+// PrintHelp writes the help of a command: all of it, or where that does not fit a screen, its first paragraph, its
 // examples and the names of its flags.
-func printHelp(w io.Writer, c *cli.Command, all bool) {
+func (a *App) PrintHelp(w io.Writer, c *cli.Command, all bool) {
 	var b strings.Builder
-	whole := helpOf(c, true)
-	if !all && strings.Count(whole, "\n") > helpLines && len(c.Commands) == 0 {
-		b.WriteString(helpOf(c, false))
-		fmt.Fprintf(&b, "\nkprobelab help %s %s tells all of it.\n", helpAll, strings.TrimPrefix(c.FullName(), "kprobelab "))
+	whole := a.helpOf(c, true)
+	if !all && strings.Count(whole, "\n") > HelpLines && len(c.Commands) == 0 {
+		b.WriteString(a.helpOf(c, false))
+		fmt.Fprintf(&b, "\n%s help %s %s tells all of it.\n", a.Name, helpAll, strings.TrimPrefix(c.FullName(), a.Name+" "))
 	} else {
 		b.WriteString(whole)
 	}
 	_, _ = io.WriteString(w, b.String())
 }
 
-func helpOf(c *cli.Command, all bool) string {
+// printHelpOf is the parser's way to the help of an App's command.
+func printHelpOf(w io.Writer, _ string, data any) {
+	if c, ok := data.(*cli.Command); ok {
+		if a, ok := c.Root().Metadata[appKey].(*App); ok {
+			a.PrintHelp(w, c, a.all)
+		}
+	}
+}
+
+func (a *App) helpOf(c *cli.Command, all bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\nUsage:\n   %s\n", wrapped(c.FullName()+" - "+c.Usage, "", "   "), usageOf(c))
 	before, examples, after := cutExamples(c.Description)
@@ -63,7 +60,7 @@ func helpOf(c *cli.Command, all bool) string {
 	if all && after != "" {
 		b.WriteString("\n" + paragraphs(after))
 	}
-	b.WriteString(commandsOf(c))
+	b.WriteString(a.commandsOf(c))
 	b.WriteString(flagsOf(c, all))
 	return b.String()
 }
@@ -144,7 +141,7 @@ func wrapped(text, first, rest string) string {
 	var b strings.Builder
 	line := first
 	for word := range strings.FieldsSeq(text) {
-		if strings.TrimSpace(line) != "" && len([]rune(line))+1+len([]rune(word)) > helpColumns {
+		if strings.TrimSpace(line) != "" && len([]rune(line))+1+len([]rune(word)) > HelpColumns {
 			b.WriteString(line + "\n")
 			line = rest
 		}
@@ -167,7 +164,7 @@ func row(b *strings.Builder, name string, column int, text string) {
 	b.WriteString(strings.TrimRight(wrapped(text, first, rest), " ") + "\n")
 }
 
-func commandsOf(c *cli.Command) string {
+func (a *App) commandsOf(c *cli.Command) string {
 	var b strings.Builder
 	of := map[string]*cli.Command{}
 	column := 0
@@ -184,9 +181,9 @@ func commandsOf(c *cli.Command) string {
 			row(&b, name, column, of[name].Usage)
 		}
 	}
-	if c.Name == "kprobelab" {
-		for _, g := range groups {
-			list(g.name, g.commands)
+	if c == a.Command {
+		for _, g := range a.Groups {
+			list(g.Name, g.Commands)
 		}
 		return b.String()
 	}
@@ -211,7 +208,7 @@ func flagsOf(c *cli.Command, all bool) string {
 	if !all {
 		var names []string
 		for _, f := range flags {
-			names = append(names, flagName(f))
+			names = append(names, FlagName(f))
 		}
 		slices.Sort(names)
 		b.WriteString(wrapped(strings.Join(names, "  "), "   ", "   ") + "\n")
@@ -224,13 +221,14 @@ func flagsOf(c *cli.Command, all bool) string {
 	return b.String()
 }
 
-func flagName(f cli.Flag) string { return dashed(f.Names()[0]) }
+// FlagName is the name of a flag in the help.
+func FlagName(f cli.Flag) string { return Dashed(f.Names()[0]) }
 
 // flagRow is a flag's names with its value, and what it does.
 func flagRow(f cli.Flag) (name, text string) {
 	var names []string
 	for _, n := range f.Names() {
-		names = append(names, dashed(n))
+		names = append(names, Dashed(n))
 	}
 	doc, ok := f.(cli.DocGenerationFlag)
 	if !ok {

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"errors"
@@ -28,6 +28,6 @@ func TestNamesInErrorsMakeNoLines(t *testing.T) {
 		"both":          {fmt.Errorf("c\td: %w", &fs.PathError{Op: "stat", Path: "a\nb", Err: fs.ErrInvalid}), []string{"c\td"}, `c\u0009d: stat a\u000ab: invalid argument`},
 		"honest lines":  {errors.New("gcd(:\n   ^"), []string{"run", "--call", "gcd("}, "gcd(:\n   ^"},
 	} {
-		require.Equal(t, c.want, withNames(c.err, c.args), name)
+		require.Equal(t, c.want, ErrorText(c.err, c.args), name)
 	}
 }

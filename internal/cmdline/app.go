@@ -1,0 +1,88 @@
+package cmdline
+
+import (
+	"context"
+	"runtime/debug"
+
+	"github.com/urfave/cli/v3"
+)
+
+// App is a program's command line.
+type App struct {
+	*cli.Command
+	// Groups lists the commands by purpose, in the order of the help.
+	Groups []Group
+	// Programs are the commands whose first operand is a program: what follows it is the program's own.
+	Programs []string
+	// Permuted are the commands whose tools read their command line with getopt_long: options
+	// may follow operands, until two dashes.
+	Permuted []string
+	// Shells are the completion scripts by shell.
+	Shells map[string]string
+
+	// all is whether the help that is asked for tells all.
+	all bool
+}
+
+// Group is a list of commands with one purpose.
+type Group struct {
+	Name     string
+	Commands []string
+}
+
+// appKey finds the App in the metadata of its command.
+const appKey = "cmdline.App"
+
+func init() { cli.HelpPrinter = printHelpOf }
+
+// Prepare sets what all commands have in common. It comes once, when all commands are there.
+func (a *App) Prepare() {
+	a.Metadata = map[string]any{appKey: a}
+	a.Action = func(_ context.Context, c *cli.Command) error {
+		if c.Args().Present() {
+			return NoCommand(c, c.Args().First())
+		}
+		return cli.ShowAppHelp(c)
+	}
+	// The program reports errors itself, once.
+	a.ExitErrHandler = func(context.Context, *cli.Command, error) {}
+	EveryCommand(a.Command, func(c *cli.Command) {
+		c.OnUsageError = usageError
+		// "%s, %d" is one value of a flag, not two.
+		c.DisableSliceFlagSeparator = true
+		c.HideHelpCommand = true
+	})
+}
+
+// EveryCommand calls do with a command and all in it.
+func EveryCommand(c *cli.Command, do func(*cli.Command)) {
+	do(c)
+	for _, sub := range c.Commands {
+		EveryCommand(sub, do)
+	}
+}
+
+// OnlyCommands is the action of a command that only has commands.
+func OnlyCommands(_ context.Context, c *cli.Command) error {
+	if c.Args().Present() {
+		return NoCommand(c, c.Args().First())
+	}
+	return cli.ShowSubcommandHelp(c)
+}
+
+// Version is the module's version, or the commit that it was built from.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return "devel-" + s.Value[:min(12, len(s.Value))]
+		}
+	}
+	return "devel"
+}
