@@ -13,6 +13,7 @@ import (
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/cmdline"
 	"kprobelab/internal/explore"
+	"kprobelab/internal/outfile"
 	"kprobelab/profile"
 )
 
@@ -53,7 +54,7 @@ func runExplore(ctx context.Context, t *term, c *cli.Command) error {
 		return replay(t, c, file)
 	}
 	if c.Bool("list") {
-		return listScenarios(t)
+		return explore.WriteLibrary(t.Out)
 	}
 	kernel, err := explore.Kernel(c.String("profile"), c.StringSlice("bug"))
 	if err != nil {
@@ -64,16 +65,26 @@ func runExplore(ctx context.Context, t *term, c *cli.Command) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
+	far := &explore.Progress{MaxRuns: c.Int("max-runs"), Say: func(line string) { t.ProgressDone(); t.Sayf("%s", line) }}
+	if t.ErrIsTerminal {
+		far.Bar = func(what string, runs int) { t.Count(what, "runs", int64(runs), 0) }
+	}
+	o := explore.Options{Profile: kernel, Bound: c.Int("bound"), MaxRuns: c.Int("max-runs"), Progress: far.Show}
 	if c.Bool("all") {
-		return exploreAll(ctx, t, c, kernel)
+		if c.Args().Present() || c.Int("walks") > 0 || c.Bool("json") || c.String("out")+c.String("svg")+c.String("perfetto") != "" {
+			return usagef("--all takes --profile, --bug, --bound and --max-runs only")
+		}
+		good, err := explore.CheckLibrary(ctx, t.Out, o, far.Begin, t.ProgressDone)
+		if err == nil && !good {
+			err = errBadEnd
+		}
+		return err
 	}
 	p, err := scenario(c)
 	if err != nil {
 		return err
 	}
-	o := explore.Options{
-		Profile: kernel, Bound: c.Int("bound"), MaxRuns: c.Int("max-runs"), Progress: newExploring(t, c.Int("max-runs")).progress,
-	}
+	far.Begin("")
 	var res *explore.Result
 	if walks := c.Int("walks"); walks > 0 {
 		res, err = p.Walk(ctx, o, walks, c.Uint64("seed"))
@@ -85,54 +96,6 @@ func runExplore(ctx context.Context, t *term, c *cli.Command) error {
 		return err
 	}
 	return showExplored(t, c, p, kernel, res)
-}
-
-func listScenarios(t *term) error {
-	for _, name := range explore.Library() {
-		p, err := explore.FromLibrary(name)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(t.Out, "%-26s %s\n", name, p.Scenario().About)
-	}
-	fmt.Fprintln(t.Out)
-	for _, b := range explore.Switches() {
-		fmt.Fprintf(t.Out, "--bug %-3s %s (%s)\n", b.ID, b.Title, b.Scenario)
-	}
-	return nil
-}
-
-// exploreAll tells which scenarios have another verdict than they expect.
-func exploreAll(ctx context.Context, t *term, c *cli.Command, kernel *profile.Config) error {
-	if c.Args().Present() || c.Int("walks") > 0 || c.Bool("json") || c.String("out")+c.String("svg")+c.String("perfetto") != "" {
-		return usagef("--all takes --profile, --bug, --bound and --max-runs only")
-	}
-	var err error
-	library := explore.Library()
-	progress := newExploring(t, c.Int("max-runs"))
-	for i, name := range library {
-		p, bad := explore.FromLibrary(name)
-		if bad != nil {
-			return bad
-		}
-		progress.of(name)
-		res, bad := p.Explore(ctx, explore.Options{Profile: kernel, Bound: c.Int("bound"), MaxRuns: c.Int("max-runs"), Progress: progress.progress})
-		t.ProgressDone()
-		if bad != nil {
-			return bad
-		}
-		fmt.Fprintf(t.Out, "%-30s %-14s %d runs, %d states", name, res.Verdict, res.Counts.Runs, res.Counts.States)
-		if want := p.Scenario().Expected(kernel.Name); want != res.Verdict {
-			fmt.Fprintf(t.Out, "; expected: %s; %s", want, res.Reason)
-			err = errBadEnd
-		}
-		fmt.Fprintln(t.Out)
-		if ctx.Err() != nil {
-			fmt.Fprintf(t.Out, "interrupted at scenario %d of %d\n", i+1, len(library))
-			return errBadEnd
-		}
-	}
-	return err
 }
 
 // scenario is the one that the command line names, or the bug's.
@@ -182,20 +145,41 @@ func replay(t *term, c *cli.Command, file string) error {
 	if err != nil {
 		return fail(exitImage, err)
 	}
-	s, err := explore.ParseSchedule(string(text))
-	if err == nil {
-		var again *explore.Schedule
-		if again, err = s.Again(); err == nil {
-			if err := pictured(c, again); err != nil {
-				return err
+	again, said, err := explore.Replay(string(text))
+	if err != nil {
+		return fail(exitImage, fmt.Errorf("%s: %w", file, err))
+	}
+	if err := pictured(c, again); err != nil {
+		return err
+	}
+	fmt.Fprint(t.Out, again)
+	if again.Verdict != said {
+		t.Sayf("the schedule says %s", said)
+		return errBadEnd
+	}
+	return nil
+}
+
+// pictured writes what --out, --svg and --perfetto ask for.
+func pictured(c *cli.Command, s *explore.Schedule) error {
+	if s == nil {
+		return nil
+	}
+	for flag, text := range map[string]func() string{"out": s.String, "svg": s.SVG} {
+		if file := c.String(flag); file != "" {
+			if err := outfile.Write(file, []byte(text())); err != nil {
+				return fail(exitImage, err)
 			}
-			fmt.Fprint(t.Out, again)
-			if again.Verdict != s.Verdict {
-				fmt.Fprintf(t.Err, "the schedule says %s\n", s.Verdict)
-				return errBadEnd
-			}
-			return nil
 		}
 	}
-	return fail(exitImage, fmt.Errorf("%s: %w", file, err))
+	if file := c.String("perfetto"); file != "" {
+		f, err := outfile.Create(file)
+		if err == nil {
+			err = f.Done(s.WritePerfetto(f, strings.HasSuffix(file, ".jsonl")))
+		}
+		if err != nil {
+			return fail(exitImage, err)
+		}
+	}
+	return nil
 }

@@ -1,6 +1,8 @@
 package explore
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,4 +49,53 @@ func TestReports(t *testing.T) {
 	require.Contains(t, text.String(), string(r.Verdict)+": "+r.Reason)
 	require.Contains(t, json.String(), `"verdict":"`+string(r.Verdict)+`"`)
 	require.NotEmpty(t, r.Schedule)
+}
+
+// The library has the verdicts that it expects, but for one that is broken by a bug; the list names every scenario and bug.
+func TestTheLibraryIsChecked(t *testing.T) {
+	var list strings.Builder
+	require.NoError(t, WriteLibrary(&list))
+	require.Equal(t, len(Library())+1+len(Switches()), strings.Count(list.String(), "\n"))
+
+	kernel, err := Kernel("", nil)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var out strings.Builder
+	begun := []string(nil)
+	ends := 0
+	good, err := CheckLibrary(ctx, &out, Options{Profile: kernel, MaxRuns: 1}, func(name string) {
+		if begun = append(begun, name); len(begun) == 2 {
+			cancel()
+		}
+	}, func() { ends++ })
+	require.NoError(t, err)
+	require.False(t, good)
+	require.Equal(t, Library()[:2], begun)
+	require.Equal(t, 2, ends)
+	require.Contains(t, out.String(), begun[0]+" ")
+	require.Contains(t, out.String(), "; expected: ")
+	require.Contains(t, out.String(), fmt.Sprintf("interrupted at scenario 2 of %d\n", len(Library())))
+}
+
+// A schedule is replayed to its end, and drawn as lanes in both forms of a trace.
+func TestSchedulesAreReplayed(t *testing.T) {
+	kernel, err := Kernel("", []string{Switches()[0].ID})
+	require.NoError(t, err)
+	p, err := Open("", []string{Switches()[0].ID})
+	require.NoError(t, err)
+	res, err := p.Explore(context.Background(), Options{Profile: kernel, Bound: 2})
+	require.NoError(t, err)
+	require.NotNil(t, res.Failing)
+	res.Failing.Bugs = []string{Switches()[0].ID}
+	again, said, err := Replay(res.Failing.String())
+	require.NoError(t, err)
+	require.Equal(t, res.Verdict, said)
+	require.Equal(t, said, again.Verdict)
+	var lines, packed strings.Builder
+	require.NoError(t, again.WritePerfetto(&lines, true))
+	require.NoError(t, again.WritePerfetto(&packed, false))
+	require.Equal(t, 2*len(again.Lines), strings.Count(lines.String(), "\n"))
+	require.NotEmpty(t, packed.String())
+	_, _, err = Replay("nothing")
+	require.Error(t, err)
 }

@@ -1,26 +1,24 @@
-package main
+package explore
 
 import (
-	"bytes"
-	"io"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-
-	"kprobelab/internal/explore"
 )
 
 // An exploration says nothing for two seconds, then its bounds, and less and less often how far it is.
 func TestExploringSaysHowFarItIs(t *testing.T) {
-	var said bytes.Buffer
-	e := newExploring(newTerm(io.Discard, &said), 5000)
+	var said strings.Builder
 	begin := time.Unix(0, 0)
-	e.since = begin
+	now := begin
+	e := &Progress{MaxRuns: 5000, Say: func(line string) { said.WriteString(line + "\n") }, now: func() time.Time { return now }}
+	e.Begin("")
 	at := func(seconds int, runs int) string {
 		said.Reset()
-		e.now = func() time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
-		e.progress(explore.Counts{Runs: runs, States: 2 * runs})
+		now = begin.Add(time.Duration(seconds) * time.Second)
+		e.Show(Counts{Runs: runs, States: 2 * runs})
 		return said.String()
 	}
 	assert.Empty(t, at(1, 50))
@@ -31,8 +29,13 @@ func TestExploringSaysHowFarItIs(t *testing.T) {
 	assert.Empty(t, at(7, 250))
 	assert.Equal(t, "explore: 300 runs, 600 states after 9s\n", at(9, 300))
 	// The next scenario of --all has its own time; the bounds are not said again.
-	e.of("four-hits")
-	begin = time.Unix(9, 0)
+	e.Begin("four-hits")
+	begin = now
 	assert.Empty(t, at(1, 50))
 	assert.Equal(t, "explore four-hits: 100 runs, 200 states after 2s\n", at(2, 100))
+	// A bar is drawn each time.
+	runs := []int(nil)
+	e.Bar = func(what string, n int) { assert.Equal(t, "explore four-hits", what); runs = append(runs, n) }
+	assert.Empty(t, at(3, 150)+at(9, 200))
+	assert.Equal(t, []int{150, 200}, runs)
 }
