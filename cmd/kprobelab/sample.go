@@ -1,112 +1,68 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab"
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/cmdline"
+	"kprobelab/internal/sample/module"
 	"kprobelab/profile"
+	"kprobelab/run"
 )
 
-// sampleSpec describes one subcommand: its name, its flags and their defaults.
-type sampleSpec struct {
-	name, usage string
-	// kernel is the default profile, "" the guest kernel's.
-	kernel string
-	cpus   int
-	// symbol is the name of the flag for the probed function, "" for none, and
-	// maxActive the default pool, 0 where there is none.
-	symbol    string
-	maxActive int
-	// tasks and calls are the defaults.
-	tasks, calls int
-	// seed is one whose run is like the published one.
-	seed int64
-}
-
-var sampleSpecs = []sampleSpec{
-	{
-		name: "kprobe", usage: "kprobe_example: a kprobe on the function that makes tasks",
-		cpus: 1, symbol: "symbol", tasks: 1, calls: 2,
-	},
-	{
-		name: "kretprobe", usage: "kretprobe_example: what the function returned, and how long it took",
-		cpus: 1, symbol: "func", maxActive: 20, tasks: 1, calls: 2,
-	},
-	{
-		name: "jprobe", usage: "jprobe_example (to 4.14): the function's arguments",
-		kernel: "4.4", cpus: 1, tasks: 1, calls: 2,
-	},
-}
-
-var articleSpecs = []sampleSpec{
-	{
-		name: "kprobe", usage: "who calls schedule(), and how often",
-		kernel: "2.6.18", cpus: 2, seed: 1, tasks: 4, calls: 3,
-	},
-	{
-		name: "jprobe", usage: "sys_open's arguments",
-		kernel: "2.6.18", cpus: 2, tasks: 1, calls: 8,
-	},
-	{
-		name: "kretprobe", usage: "sys_open's negative results, with a pool of one",
-		kernel: "2.6.18", cpus: 2, seed: 1, maxActive: 1, tasks: 8, calls: 4,
-	},
-}
-
 func sampleCommand(t *term) *cli.Command {
-	group := func(name, usage, page string, specs []sampleSpec, prefix string, more ...*cli.Command) *cli.Command {
+	group := func(name, usage, page string, list []module.Listed, prefix string, more ...*cli.Command) *cli.Command {
 		c := &cli.Command{Name: name, Usage: usage, Description: described(page), Action: cmdline.OnlyCommands}
-		for _, s := range specs {
-			c.Commands = append(c.Commands, s.command(t, prefix+s.name))
+		for _, s := range list {
+			r := &sampleRun{Listed: s, pool: s.Options.MaxActive != 0}
+			c.Commands = append(c.Commands, r.command(t, prefix+s.Name))
 		}
 		c.Commands = append(c.Commands, more...)
 		return c
 	}
 	article := group("article", "the three modules of the article of 2007, on Linux 2.6.18",
-		"sample article", articleSpecs, "article ")
+		"sample article", module.Articles(), "article ")
 	return group("sample", "run the kernel's sample modules, with their output",
-		"sample", sampleSpecs, "", article)
+		"sample", module.Samples(), "", article)
 }
 
-// sampleRun holds the options of a sample's command line.
+// sampleRun holds the options of a sample's command line, which begin as the sample's own.
 type sampleRun struct {
-	name         string
-	symbol       string
-	pool         bool // whether there is one, of maxActive instances
-	maxActive    int
-	cpus         int
-	tasks, calls int
-	seed         int64
-	json         bool
+	module.Listed
+	pool bool // whether there is one, of MaxActive instances
+	json bool
 }
 
-func (s sampleSpec) command(t *term, name string) *cli.Command {
-	r := &sampleRun{name: name, pool: s.maxActive != 0}
+func (r *sampleRun) command(t *term, name string) *cli.Command {
+	o := &r.Options
 	flags := []cli.Flag{
 		rulesOnly(),
-		&cli.StringFlag{Name: "profile", Value: s.kernel, Usage: "behave and print like this `PROFILE`: " + strings.Join(profile.Names(), ", ")},
-		&cli.IntFlag{Name: "cpus", Value: s.cpus, Destination: &r.cpus, Usage: "number of `CPUS`"},
-		&cli.IntFlag{Name: "tasks", Value: s.tasks, Destination: &r.tasks, Usage: "number of `TASKS`"},
-		&cli.IntFlag{Name: "calls", Value: s.calls, Destination: &r.calls, Usage: "number of `CALLS` that each makes"},
-		&cli.Int64Flag{Name: "seed", Value: s.seed, Destination: &r.seed, Usage: "`SEED` of what is left to chance"},
+		&cli.StringFlag{Name: "profile", Value: r.Profile, Usage: "behave and print like this `PROFILE`: " + strings.Join(profile.Names(), ", ")},
+		&cli.IntFlag{Name: "cpus", Value: r.CPUs, Destination: &r.CPUs, Usage: "number of `CPUS`"},
+		&cli.IntFlag{Name: "tasks", Value: o.Tasks, Destination: &o.Tasks, Usage: "number of `TASKS`"},
+		&cli.IntFlag{Name: "calls", Value: o.Calls, Destination: &o.Calls, Usage: "number of `CALLS` that each makes"},
+		&cli.Int64Flag{Name: "seed", Value: o.Seed, Destination: &o.Seed, Usage: "`SEED` of what is left to chance"},
 		&cli.BoolFlag{Name: "json", Destination: &r.json, Usage: "one JSON object a line"},
 	}
-	if s.symbol != "" {
-		flags = append([]cli.Flag{&cli.StringFlag{Name: s.symbol, Destination: &r.symbol,
+	if r.Parameter != "" {
+		flags = append([]cli.Flag{&cli.StringFlag{Name: r.Parameter, Destination: &o.Symbol,
 			Usage: "probe this `FUNCTION` instead; the module's own parameter"}}, flags...)
 	}
-	if s.maxActive != 0 {
-		flags = slices.Insert(flags, 1, cli.Flag(&cli.IntFlag{Name: "maxactive", Value: s.maxActive,
-			Destination: &r.maxActive, Usage: "number of `INSTANCES` in the pool"}))
+	if r.pool {
+		flags = slices.Insert(flags, 1, cli.Flag(&cli.IntFlag{Name: "maxactive", Value: o.MaxActive,
+			Destination: &o.MaxActive, Usage: "number of `INSTANCES` in the pool"}))
 	}
 	return &cli.Command{
-		Name: s.name, Usage: s.usage, Flags: append(flags, engineFlag()),
+		Name: r.Name, Usage: r.About, Flags: append(flags, engineFlag()),
 		Description: described("sample " + name),
 		Action:      func(_ context.Context, c *cli.Command) error { return r.run(t, c) },
 	}
@@ -118,9 +74,9 @@ func (r *sampleRun) check() error {
 		flag     string
 		has, max int
 	}
-	numbers := []number{{"cpus", r.cpus, bounded.CPUs}, {"tasks", r.tasks, bounded.SampleTasks}, {"calls", r.calls, bounded.SampleCalls}}
+	numbers := []number{{"cpus", r.CPUs, bounded.CPUs}, {"tasks", r.Options.Tasks, bounded.SampleTasks}, {"calls", r.Options.Calls, bounded.SampleCalls}}
 	if r.pool {
-		numbers = append(numbers, number{"maxactive", r.maxActive, bounded.SampleActive})
+		numbers = append(numbers, number{"maxactive", r.Options.MaxActive, bounded.SampleActive})
 	}
 	for _, n := range numbers {
 		if n.has < 1 || n.has > n.max {
@@ -130,7 +86,10 @@ func (r *sampleRun) check() error {
 	return nil
 }
 
-func (r *sampleRun) run(t *term, c *cli.Command) error {
+// sampleBudget is in instructions: all of the most tasks' most calls fit.
+const sampleBudget = 1_000_000_000
+
+func (r *sampleRun) run(t *term, c *cli.Command) (err error) {
 	if err := atMost(c, 0); err != nil {
 		return err
 	}
@@ -141,5 +100,28 @@ func (r *sampleRun) run(t *term, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	return r.execute(t, img)
+	l, err := kprobelab.New(img, &kprobelab.Options{CPUs: r.CPUs, Seed: r.Options.Seed, Budget: sampleBudget})
+	if err != nil {
+		return run.MachineError(img, err)
+	}
+	defer l.Close()
+	w := bufio.NewWriter(t.Out)
+	say := func(e module.Event) {
+		switch {
+		case e.Line == "":
+		case e.At != nil:
+			fmt.Fprintln(w, t.OutStyle.Cyan(e.Line))
+		default:
+			fmt.Fprintln(w, e.Line)
+		}
+	}
+	if r.json {
+		o := run.NewJSON(w)
+		defer func() { err = errors.Join(err, o.Flush()) }()
+		say = func(e module.Event) { o.Write(run.OfSample(e)) }
+	}
+	if err = r.Run(l, &r.Options, say); err != nil {
+		err = fail(exitRefused, run.OneLine(err))
+	}
+	return errors.Join(err, w.Flush())
 }
