@@ -2,23 +2,23 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
 	"github.com/urfave/cli/v3"
 
 	"kprobelab"
+	"kprobelab/decoder"
 	"kprobelab/errno"
-	"kprobelab/internal/bounded"
+	"kprobelab/internal/assemble"
 	"kprobelab/internal/cmdline"
-	"kprobelab/internal/process"
 	"kprobelab/internal/report"
 	"kprobelab/kernels"
 	"kprobelab/kimage"
 	"kprobelab/profile"
 	"kprobelab/run"
 	"kprobelab/watch"
-	"kprobelab/x86"
 )
 
 func explainCommand(t *term) *cli.Command {
@@ -42,9 +42,9 @@ func explainCommand(t *term) *cli.Command {
 }
 
 func explain(t *term, c *cli.Command) error {
-	for _, pair := range [][2]string{{"asm", "hex"}, {"asm", "reasons"}, {"hex", "reasons"}, {"walk", "hex"}, {"walk", "json"}, {"walk", "reasons"}, {"uprobe", "walk"}, {"uprobe", "reasons"},
-		{"watch", "asm"}, {"watch", "hex"}, {"watch", "walk"}, {"watch", "uprobe"}, {"watch", "reasons"}} {
-		if err := cmdline.OneOf(c, pair[0], pair[1]); err != nil {
+	for _, set := range [][]string{{"asm", "hex", "reasons"}, {"hex", "reasons"}, {"walk", "hex", "json", "reasons"}, {"uprobe", "walk", "reasons"},
+		{"watch", "asm", "hex", "walk", "uprobe", "reasons"}} {
+		if err := cmdline.OneOf(c, set[0], set[1:]...); err != nil {
 			return err
 		}
 	}
@@ -60,11 +60,11 @@ func explain(t *term, c *cli.Command) error {
 	if c.IsSet("watch") {
 		return t.explainWatch(c)
 	}
-	s, point, err := toExplain(t, c)
+	s, point, err := codeToExplain(t, c)
 	if err != nil {
 		return err
 	}
-	if s.uprobe {
+	if c.Bool("uprobe") || !c.IsSet("uprobe") && !c.IsSet("walk") && s.File != nil && s.File.OfProgram() {
 		return t.explainUprobe(c, s, point)
 	}
 	e, err := s.Explain(point)
@@ -77,11 +77,11 @@ func explain(t *term, c *cli.Command) error {
 	if c.Bool("json") {
 		return e.WriteJSON(t.Out)
 	}
-	fmt.Fprintf(t.Out, "%s\n\n", s.heading)
+	fmt.Fprintf(t.Out, "%s\n\n", s.Heading)
 	return e.WriteText(t.Out, t.reportStyle())
 }
 
-func (t *term) explainUprobe(c *cli.Command, s *subject, point string) error {
+func (t *term) explainUprobe(c *cli.Command, s *report.Subject, point string) error {
 	u, err := s.ExplainUprobe(point)
 	if err != nil {
 		return usagef("%q: %w", point, err)
@@ -130,7 +130,7 @@ func (t *term) imageOrRunning(c *cli.Command) (*kimage.Image, string, error) {
 		if err != nil {
 			return nil, "", err
 		}
-		return s.img, s.heading, nil
+		return s.File, s.Heading, nil
 	}
 	img, err := openImage(t, c, operand(c, 0))
 	if err != nil {
@@ -144,35 +144,16 @@ func (t *term) reportStyle() report.Style {
 }
 
 // walk walks through the optimization of a probe that is accepted.
-func (t *term) walk(s *subject, point string, e *report.Explanation) error {
+func (t *term) walk(s *report.Subject, point string, e *report.Explanation) error {
 	if e.Errno != 0 || !e.PlacedAt.Known {
 		return fail(exitRefused, fmt.Errorf("%s: there is nothing to walk through: %s %s: %s",
 			point, errno.Errno(-e.Errno).Name(), e.RegisterReason, e.RegisterWhy))
 	}
-	return run.Walk(t.Out, t.OutStyle, s.img, e.PlacedAt.Addr, s.heading)
+	return run.Walk(t.Out, t.OutStyle, s.File, e.PlacedAt.Addr, s.Heading)
 }
 
-// subject is the code that is explained.
-type subject struct {
-	*report.Scan
-	// img is nil for bytes that are no image.
-	img *kimage.Image
-	// heading says whose rules answer and on which text.
-	heading string
-	// uprobe: the probe is in a program.
-	uprobe bool
-}
-
-// toExplain finds the code and the point in the arguments.
-func toExplain(t *term, c *cli.Command) (s *subject, point string, err error) {
-	s, point, err = codeToExplain(t, c)
-	if err == nil {
-		s.uprobe = c.Bool("uprobe") || !c.IsSet("uprobe") && !c.IsSet("walk") && s.img != nil && s.img.OfProgram()
-	}
-	return s, point, err
-}
-
-func codeToExplain(t *term, c *cli.Command) (*subject, string, error) {
+// codeToExplain finds the code and the point in the arguments.
+func codeToExplain(t *term, c *cli.Command) (*report.Subject, string, error) {
 	switch {
 	case c.IsSet("hex"):
 		return hexSubject(t, c)
@@ -195,39 +176,11 @@ func codeToExplain(t *term, c *cli.Command) (*subject, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	return imageSubject(c, img), operand(c, 1), nil
-}
-
-func imageSubject(c *cli.Command, img *kimage.Image) *subject {
-	s := &subject{Scan: report.NewScan(img), img: img, heading: heading(c, img)}
-	if img.OfProgram() {
-		s.Function = functionOf(img)
-	}
-	return s
-}
-
-// functionOf asks a program's file where functions begin that have no symbols.
-func functionOf(img *kimage.Image) func(at x86.Addr) (x86.Addr, bool) {
-	var f *process.File
-	return func(at x86.Addr) (x86.Addr, bool) {
-		if f == nil {
-			b, err := bounded.ReadFile(img.Name(), bounded.ProgramFile)
-			if err != nil {
-				return 0, false
-			}
-			f = &process.File{Name: img.Name(), Data: b}
-		}
-		offset, ok := f.OffsetOf(uint64(at) - img.Bias())
-		if !ok {
-			return 0, false
-		}
-		_, start, ok := f.Function(offset)
-		return at.Add(int64(start) - int64(offset)), ok
-	}
+	return report.NewSubject(img, c.String("live-text")), operand(c, 1), nil
 }
 
 // hexSubject is a function of bytes that the caller has typed.
-func hexSubject(t *term, c *cli.Command) (*subject, string, error) {
+func hexSubject(t *term, c *cli.Command) (*report.Subject, string, error) {
 	if err := atMost(c, 1); err != nil {
 		return nil, "", err
 	}
@@ -235,34 +188,58 @@ func hexSubject(t *term, c *cli.Command) (*subject, string, error) {
 	if err != nil {
 		return nil, "", usagef("--hex: %w", err)
 	}
-	p, err := exampleProfile(c)
+	p, r, err := exampleRules(t, c)
 	if err != nil {
 		return nil, "", err
 	}
-	point := report.InFunction(report.ExampleName, c.Args().First())
-	r, err := t.reader(c)
-	if err != nil {
-		return nil, "", err
-	}
-	on, err := kimage.NamedProcessor(c.String("cpu"))
+	s, err := report.OfCode(code, c.String("cpu"), p, r)
 	if err != nil {
 		return nil, "", usagef("--cpu: %w", err)
 	}
-	s := report.NewExampleOn(on, code, p)
-	s.CPU = c.String("cpu")
-	s.View = kimage.ReadBy(s.View, r)
 	t.read(report.ExampleName, s.View)
-	head := fmt.Sprintf("example of %d bytes: profile %s", len(code), p.Name)
-	return &subject{Scan: s, heading: head}, point, nil
+	return s, report.InFunction(report.ExampleName, c.Args().First()), nil
 }
 
-// exampleProfile is the profile of code that belongs to no kernel.
-func exampleProfile(c *cli.Command) (*profile.Config, error) {
-	return profileOf(c, profile.Default)
+// asmSubject is a function of an assembler file.
+func asmSubject(t *term, c *cli.Command) (*report.Subject, string, error) {
+	if err := atMost(c, 1); err != nil {
+		return nil, "", err
+	}
+	p, r, err := exampleRules(t, c)
+	if err != nil {
+		return nil, "", err
+	}
+	file := c.String("asm")
+	object, err := assemble.Object(file)
+	if errors.Is(err, assemble.ErrNone) {
+		err = fmt.Errorf("%w; --hex takes the bytes themselves", err)
+	}
+	if err != nil {
+		return nil, "", fail(exitImage, fmt.Errorf("--asm: %w", err))
+	}
+	s, first, err := report.OfObject(file, object, p, r)
+	switch {
+	case errors.Is(err, report.ErrNoLabel):
+		return nil, "", fail(exitImage, fmt.Errorf("--asm %s: %w", file, err))
+	case err != nil:
+		return nil, "", fail(exitImage, err)
+	}
+	t.read(s.File.Name(), s.File)
+	return s, report.InFunction(first, c.Args().First()), nil
+}
+
+// exampleRules are the profile and the reader of code that belongs to no kernel.
+func exampleRules(t *term, c *cli.Command) (*profile.Config, decoder.Reader, error) {
+	p, err := profileOf(c, profile.Default)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := t.reader(c)
+	return p, r, err
 }
 
 // runningSubject is the running kernel, from /boot.
-func runningSubject(t *term, c *cli.Command, point string) (*subject, string, error) {
+func runningSubject(t *term, c *cli.Command, point string) (*report.Subject, string, error) {
 	if f, err := os.Stat(point); point == "-" || err == nil && f.Mode().IsRegular() {
 		return nil, "", usagef("explain which address of %s? give SYM+OFF or an address after it", point)
 	}
@@ -270,24 +247,17 @@ func runningSubject(t *term, c *cli.Command, point string) (*subject, string, er
 	if err != nil {
 		return nil, "", fail(exitImage, fmt.Errorf("%w; name an IMAGE (- is the guest kernel inside the program)", err))
 	}
-	runningFlags(c, b)
-	img, err := openImage(t, c, b.Image)
-	if err != nil {
-		return nil, "", err
-	}
-	s := imageSubject(c, img)
-	s.heading = b.String() + "\n" + s.heading
-	return s, point, nil
-}
-
-// runningFlags sets the flags that the caller has not given. The boot-time text is for
-// the processor that runs it.
-func runningFlags(c *cli.Command, b *kernels.Running) {
-	set := func(flag, value string) {
+	// The boot-time text is for the processor that runs it.
+	for flag, value := range map[string]string{"config": b.Config, "cpu": "host"} {
 		if value != "" && !c.IsSet(flag) {
 			_ = c.Set(flag, value)
 		}
 	}
-	set("config", b.Config)
-	set("cpu", "host")
+	img, err := openImage(t, c, b.Image)
+	if err != nil {
+		return nil, "", err
+	}
+	s := report.NewSubject(img, c.String("live-text"))
+	s.Heading = b.String() + "\n" + s.Heading
+	return s, point, nil
 }
