@@ -77,10 +77,11 @@ func openDecoders(c *cli.Command) ([]compare.Decoder, error) {
 	return list, nil
 }
 
-// openVersions starts what --base and one --cmd or --with name; nil without --base.
-func openVersions(c *cli.Command) (*compare.Versions, error) {
+// openComparing starts the decoders that the flags name: with --base, two versions of one.
+func openComparing(c *cli.Command) (compare.Comparing, error) {
 	if !c.IsSet("base") {
-		return nil, nil
+		others, err := openDecoders(c)
+		return &compare.Among{Others: others}, err
 	}
 	if !c.IsSet("cmd") && !c.IsSet("with") {
 		return nil, usagef("--base is the old version: --cmd or --with has to name the new one")
@@ -102,16 +103,6 @@ func openVersions(c *cli.Command) (*compare.Versions, error) {
 	return &compare.Versions{Old: old, New: list[0]}, nil
 }
 
-// closeDecoders ends a comparison. What is wrong with a decoder comes before
-// what the comparison has found, and after what was wrong with one already.
-func closeDecoders(list []compare.Decoder, err *error) {
-	for _, d := range list {
-		if wrong := d.Close(); wrong != nil && exitCode(*err) <= exitRefused {
-			*err = fail(exitImage, wrong)
-		}
-	}
-}
-
 // codeOf are the executable sections of an ELF file, or the text of a kernel
 // image.
 func codeOf(t *term, path string) ([]kimage.Segment, error) {
@@ -131,18 +122,10 @@ func decodeCheck(t *term, c *cli.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	progress := func(done, total int64) { t.Progress("check", done, total) }
 	seen := map[string]bool{}
-	return t.compareDecoders(c, false, func(others []compare.Decoder, cmp *compare.Comparison) error {
+	return t.compareDecoders(c, false, func(cmp compare.Comparing) error {
 		for _, s := range sections {
-			if err := compare.Walk(others, s.Data, uint64(s.Addr), cmp, seen, progress); err != nil {
-				return err
-			}
-		}
-		return nil
-	}, func(v *compare.Versions) error {
-		for _, s := range sections {
-			if err := v.Walk(s.Data, uint64(s.Addr), seen, progress); err != nil {
+			if err := cmp.Walk(s.Data, uint64(s.Addr), seen, t.Counter("check", "bytes")); err != nil {
 				return err
 			}
 		}
@@ -162,19 +145,12 @@ func decodeFuzz(t *term, c *cli.Command) (err error) {
 	}
 	var cover *compare.Coverage
 	progress := t.Counter("fuzz", "encodings")
-	err = t.compareDecoders(c, true, func(others []compare.Decoder, cmp *compare.Comparison) (err error) {
+	err = t.compareDecoders(c, true, func(cmp compare.Comparing) (err error) {
 		if c.Bool("enumerated") {
-			cover, err = compare.FuzzEnumerated(others, cmp, progress)
-			return err
+			cover, err = cmp.FuzzEnumerated(progress)
+		} else {
+			cover, err = cmp.Fuzz(c.Uint64("seed"), c.Int("count"), progress)
 		}
-		cover, err = compare.Fuzz(others, c.Uint64("seed"), c.Int("count"), cmp, progress)
-		return err
-	}, func(v *compare.Versions) (err error) {
-		if c.Bool("enumerated") {
-			cover, err = v.FuzzEnumerated(progress)
-			return err
-		}
-		cover, err = v.Fuzz(c.Uint64("seed"), c.Int("count"), progress)
 		return err
 	})
 	if cover != nil && exitCode(err) <= exitRefused {
@@ -183,67 +159,34 @@ func decodeFuzz(t *term, c *cli.Command) (err error) {
 	return err
 }
 
-// compareDecoders asks what the flags name, and prints what was found.
-func (t *term) compareDecoders(c *cli.Command, shrink bool, ask func([]compare.Decoder, *compare.Comparison) error, askBoth func(*compare.Versions) error) (err error) {
-	v, err := openVersions(c)
+// compareDecoders asks the decoders that the flags name, and prints what was found. What is wrong with a decoder comes before
+// what the comparison has found, and after what was wrong with one already.
+func (t *term) compareDecoders(c *cli.Command, shrink bool, ask func(compare.Comparing) error) (err error) {
+	cmp, err := openComparing(c)
 	if err != nil {
 		return err
 	}
-	if v != nil {
-		defer closeDecoders([]compare.Decoder{v.Old, v.New}, &err)
-		if err := askBoth(v); err != nil {
-			return fail(exitImage, err)
+	defer func() {
+		if wrong := cmp.Close(); wrong != nil && exitCode(err) <= exitRefused {
+			err = fail(exitImage, wrong)
 		}
-		t.ProgressDone()
-		return t.showVersions(v)
-	}
-	others, err := openDecoders(c)
-	if err != nil {
-		return err
-	}
-	defer closeDecoders(others, &err)
-	cmp := &compare.Comparison{}
-	if err := ask(others, cmp); err != nil {
+	}()
+	if err := ask(cmp); err != nil {
 		return fail(exitImage, err)
 	}
 	t.ProgressDone()
-	return t.showDifferences(c, cmp, others, shrink)
-}
-
-// showVersions prints the changes; an error says that some are worse.
-func (t *term) showVersions(v *compare.Versions) error {
-	out := bufio.NewWriter(t.Out)
-	defer out.Flush()
-	worse, err := v.Report(out, &compare.ReportOptions{Bold: t.OutStyle.Bold})
-	switch {
-	case err != nil:
-		return fail(exitImage, err)
-	case worse > 0:
-		return fail(exitRefused, fmt.Errorf("%d kinds of answers are worse than those of %s", worse, v.Old.Name()))
-	}
-	return nil
-}
-
-// showDifferences prints the groups; an error says that some have no cause.
-func (t *term) showDifferences(c *cli.Command, cmp *compare.Comparison, others []compare.Decoder, shrink bool) error {
 	out := bufio.NewWriter(t.Out)
 	defer out.Flush()
 	o := &compare.ReportOptions{Bold: t.OutStyle.Bold, Strict: c.Bool("strict"), Shrink: shrink}
 	if path := c.String("append"); path != "" {
 		o.Append = func(d *compare.Difference) error { return outfile.Append(path, d.Row()) }
 	}
-	unexplained, err := cmp.Report(out, others, o)
-	if err != nil {
+	var differs *compare.DiffersError
+	switch err := cmp.Verdict(out, o); {
+	case errors.As(err, &differs):
+		return fail(exitRefused, err)
+	case err != nil:
 		return fail(exitImage, err)
 	}
-	for _, d := range others {
-		if text := cmp.Tally(d.Name()).Useless(d.Name()); text != "" {
-			return fail(exitRefused, errors.New(text))
-		}
-	}
-	if unexplained > 0 {
-		return fail(exitRefused, fmt.Errorf("%d kinds of differences without a known cause", unexplained))
-	}
-	fmt.Fprintln(out, "no differences without a known cause")
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 
@@ -42,62 +41,44 @@ func decodeCorpus(t *term, c *cli.Command) (err error) {
 	}
 	out := bufio.NewWriterSize(t.Out, 1<<16)
 	defer func() { err = errors.Join(err, out.Flush()) }()
-	var line []byte
-	visit := func(e *compare.Entry) error {
-		if c.Bool("json") {
-			line = e.AppendJSON(line[:0])
-		} else {
-			line = e.AppendTSV(line[:0])
-		}
-		_, err := out.Write(line)
-		return err
-	}
+	w := &compare.EntryWriter{W: out, JSON: c.Bool("json")}
 	if c.Bool("shipped") {
 		if err := atMost(c, 0); err != nil {
 			return err
 		}
-		if !c.Bool("json") {
-			fmt.Fprintf(out, "# %s\n", strings.ReplaceAll(compare.ShippedNotice, "\n", "\n# "))
-		} else {
-			fmt.Fprintf(out, "{\"notice\":%q}\n", strings.ReplaceAll(compare.ShippedNotice, "\n", " "))
-		}
 	}
-	if !c.Bool("json") {
-		out.WriteString(compare.EntryColumns)
+	if err := w.Head(c.Bool("shipped")); err != nil {
+		return err
 	}
 	seen := map[string]bool{}
 	path := c.Args().First()
 	switch {
 	case c.Bool("shipped"):
-		return compare.Shipped(&p.Decoder, visit)
-	case c.Bool("raw"):
-		code, err := rawCode(path)
-		if err != nil {
-			return fail(exitImage, err)
-		}
-		return compare.Entries(code, &p.Decoder, seen, visit)
-	case path == "-":
-		err := compare.EntriesOfLines(os.Stdin, &p.Decoder, seen, visit)
-		if err != nil {
+		return compare.Shipped(&p.Decoder, w.Write)
+	case path == "-" && !c.Bool("raw"):
+		if err := compare.EntriesOfLines(os.Stdin, &p.Decoder, seen, w.Write); err != nil {
 			return fail(exitImage, err)
 		}
 		return nil
+	case c.Bool("raw"):
+		read := bounded.ReadFile
+		if path == "-" {
+			read = func(_ string, most int64) ([]byte, error) { return bounded.ReadAll(os.Stdin, most) }
+		}
+		code, err := read(path, bounded.RawCode)
+		if err != nil {
+			return fail(exitImage, err)
+		}
+		return compare.Entries(code, &p.Decoder, seen, w.Write)
 	}
 	sections, err := codeOf(t, path)
 	if err != nil {
 		return err
 	}
 	for _, s := range sections {
-		if err := compare.Entries(s.Data, &p.Decoder, seen, visit); err != nil {
+		if err := compare.Entries(s.Data, &p.Decoder, seen, w.Write); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func rawCode(path string) ([]byte, error) {
-	if path == "-" {
-		return bounded.ReadAll(os.Stdin, bounded.RawCode)
-	}
-	return bounded.ReadFile(path, bounded.RawCode)
 }

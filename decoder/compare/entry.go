@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"embed"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"io/fs"
 	"strconv"
@@ -84,6 +85,40 @@ func (a *Answer) appendJSON(b []byte, prefix string) []byte {
 		return strconv.AppendInt(b, a.Target, 10)
 	}
 	return append(b, "null"...)
+}
+
+// EntryWriter writes entries, as lines of JSON or in columns.
+type EntryWriter struct {
+	W    io.Writer
+	JSON bool
+	line []byte
+}
+
+// Head writes the names of the columns, after the notice of the shipped corpus.
+func (w *EntryWriter) Head(shipped bool) error {
+	head := ""
+	switch {
+	case shipped && w.JSON:
+		head = fmt.Sprintf("{\"notice\":%q}\n", strings.ReplaceAll(ShippedNotice, "\n", " "))
+	case shipped:
+		head = fmt.Sprintf("# %s\n", strings.ReplaceAll(ShippedNotice, "\n", "\n# "))
+	}
+	if !w.JSON {
+		head += EntryColumns
+	}
+	_, err := io.WriteString(w.W, head)
+	return err
+}
+
+// Write writes an entry.
+func (w *EntryWriter) Write(e *Entry) error {
+	if w.JSON {
+		w.line = e.AppendJSON(w.line[:0])
+	} else {
+		w.line = e.AppendTSV(w.line[:0])
+	}
+	_, err := w.W.Write(w.line)
+	return err
 }
 
 // Entries visits each distinct encoding of code once: instruction after instruction, and byte after
