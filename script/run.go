@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"time"
 
@@ -257,4 +258,19 @@ func setWatch(lab *kprobelab.Lab, w *host.Watched, hit func(*x86.PtRegs)) (remov
 	}
 	set.Handler = func(_ *watch.Watchpoint, _ *watch.Hit, regs *x86.PtRegs) { hit(regs) }
 	return func() error { return lab.Watches.Remove(set) }, lab.Watches.Add(set)
+}
+
+// WriteCounts writes the counts of probes as a table.
+func WriteCounts(w io.Writer, list []Counts) {
+	fmt.Fprintf(w, "%-12s %8s %8s %-16s %s\n", "planted", "hits", "missed", "statements", "probe")
+	for _, c := range list {
+		cost, how := "-", "-"
+		if c.Hits > 0 {
+			cost = fmt.Sprintf("%d/%d/%d", c.Least, c.Sum/int(min(c.Hits, math.MaxInt)), c.Most)
+		}
+		if c.How != "" {
+			how = c.How
+		}
+		fmt.Fprintf(w, "%-12s %8d %8d %-16s %s\n", how, c.Hits, c.Missed, cost, c.Probe)
+	}
 }

@@ -3,6 +3,8 @@ package script
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"kprobelab/internal/script/attach"
@@ -22,6 +24,36 @@ type StapOptions struct {
 
 // StapLimits are the names of the limits that a script can be given.
 var StapLimits = []string{"MAXACTION", "MAXACTION_INTERRUPTIBLE", "MAXNESTING", "MAXSTRINGLEN", "MAXMAPENTRIES", "MAXERRORS", "MAXSKIPPED"}
+
+// SetLimit sets a limit as -D does, NAME=NUMBER.
+func (o *StapOptions) SetLimit(text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	v, err := strconv.ParseUint(value, 0, 31)
+	switch {
+	case !ok || err != nil:
+		return fmt.Errorf("%q: want NAME=NUMBER", text)
+	case !slices.Contains(StapLimits, name):
+		return fmt.Errorf("%s: there is no such limit, only %s", name, strings.Join(StapLimits, ", "))
+	}
+	if o.Limits == nil {
+		o.Limits = map[string]uint64{}
+	}
+	o.Limits[name] = v
+	return nil
+}
+
+// SetGlobal gives a global variable another beginning as -G does, NAME=VALUE.
+func (o *StapOptions) SetGlobal(text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok || name == "" {
+		return fmt.Errorf("%q: want NAME=VALUE", text)
+	}
+	if o.Globals == nil {
+		o.Globals = map[string]string{}
+	}
+	o.Globals[name] = value
+	return nil
+}
 
 // Stap reads a script of SystemTap's language, for an image. A script that stap refuses is a *RefusedError; an error of a
 // file with debugging information is that file's.

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v3"
 
@@ -32,25 +32,16 @@ func bpftraceCommand(t *term) *cli.Command {
 		ArgsUsage:              "SCRIPT.bt|-|-e SCRIPT [ARGS]",
 		Description:            described("bpftrace"),
 		UseShortOptionHandling: true,
-		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "script", Aliases: []string{"e"}, Usage: "the `SCRIPT` itself, not a file's name"},
-			&cli.StringFlag{Name: "release", Aliases: []string{"r"}, Usage: "run on this `IMAGE` or dump (default: the guest kernel)"},
-			&cli.StringFlag{Name: "command", Aliases: []string{"c"}, Destination: &r.plan.Command, Usage: "on a booted kernel, run the program `'PROGRAM ARGS'` and end when it ends"},
-			&cli.StringSliceFlag{Name: "call", Destination: &r.plan.Calls, Usage: "make this `CALL`, as in kprobelab run (repeatable)"},
+		Flags: slices.Concat(r.beginning(), []cli.Flag{
 			&cli.StringFlag{Name: "format", Aliases: []string{"f"}, Value: "text", Usage: "the output's `FORMAT`: text or json"},
 			&cli.BoolFlag{Name: "list", Aliases: []string{"l"}, Usage: "list the probes that the argument, a pattern, matches"},
 			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "with -l, the parameters, too"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, TakesFile: true, Usage: "write the script's output to this `FILE`"},
+			scriptOutputFlag(),
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "do not say how many probes are attached"},
 			&cli.BoolFlag{Name: "no-warnings", Usage: "do not warn of what looks wrong in the script"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "check the script and its probes, and run nothing but BEGIN"},
 			&cli.BoolFlag{Name: "unsafe", Destination: &r.o.Unsafe, Usage: "allow what only --unsafe allows"},
-			&cli.BoolFlag{Name: "stats", Destination: &r.stats, Usage: "print, on standard error, how each probe was planted, its hits, misses and statements"},
-			&cli.Uint64Flag{Name: "budget", Value: run.ProgramBudget, Destination: &r.plan.Budget, Usage: "stop a call or the program after this many guest `INSTRUCTIONS`"},
-			&cli.DurationFlag{Name: "for", Value: time.Minute, Destination: &r.plan.Wait, Usage: "without -c and --call, let this much virtual `TIME` pass at most"},
-			decoderFlag("x86asm"), debuginfoFlag(),
-			rawFlag(t),
-		}, append(bpftraceTool.Flags(), imageFlags()...)...),
+		}, r.end(t, bpftraceTool)),
 		Action: func(_ context.Context, c *cli.Command) error { return t.differences(r.run(t, c)) },
 	}
 }
@@ -59,8 +50,6 @@ func (r *bpftraceRun) run(t *term, c *cli.Command) (ferr error) {
 	if done, err := t.asTool(c, bpftraceTool); done || err != nil {
 		return err
 	}
-	args := c.Args().Slice()
-	name, text := "", c.String("script")
 	switch f := c.String("format"); f {
 	case "text":
 	case "json":
@@ -68,30 +57,20 @@ func (r *bpftraceRun) run(t *term, c *cli.Command) (ferr error) {
 	default:
 		return usagef("-f %s: the formats are text and json", f)
 	}
-	switch {
-	case c.Bool("list"):
-		if len(args) > 1 {
-			return usagef("-l takes one pattern; try %s --help", c.FullName())
-		}
-	case text != "":
-	case len(args) == 0:
-		return usagef("bpftrace takes a script: a file, - for standard input, or -e SCRIPT; try %s --help", c.FullName())
-	default:
-		var err error
-		if name, text, args, err = readScript(args); err != nil {
-			return err
-		}
+	listed := c.Bool("list")
+	if listed && c.Args().Len() > 1 {
+		return usagef("-l takes one pattern; try %s --help", c.FullName())
 	}
-	kernel, err := kernelOf(c, "release")
+	name, text, args, err := r.source(c, listed || c.String("script") != "")
 	if err != nil {
 		return err
 	}
-	img, err := openImage(t, c, kernel)
+	img, err := openReleased(t, c)
 	if err != nil {
 		return err
 	}
 	r.o.Options, r.o.NoWarnings, r.o.Env = r.options(c, name, args), c.Bool("no-warnings"), os.Environ()
-	if c.Bool("list") {
+	if listed {
 		list, warnings, err := script.BpftraceList(img, strings.Join(args, ""), c.Bool("verbose"), &r.o)
 		if err != nil {
 			return run.SourceError(err)

@@ -3,8 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 	"os"
+	"slices"
+	"time"
 
 	"github.com/urfave/cli/v3"
 
@@ -26,8 +27,42 @@ func (r *scriptRun) options(c *cli.Command, name string, args []string) script.O
 	return script.Options{Name: name, Args: args, Debuginfo: c.String(debuginfoFlagName), Modules: c.StringSlice("module"), Command: r.plan.Command}
 }
 
-// readScript reads the script that the first argument names, - for standard input; its name is "" then.
-func readScript(args []string) (name, text string, rest []string, err error) {
+// beginning returns the flags with which the help of every language begins.
+func (r *scriptRun) beginning() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "script", Aliases: []string{"e"}, Usage: "the `SCRIPT` itself, not a file's name"},
+		&cli.StringFlag{Name: "release", Aliases: []string{"r"}, Usage: "run on this `IMAGE` or dump (default: the guest kernel)"},
+		&cli.StringFlag{Name: "command", Aliases: []string{"c"}, Destination: &r.plan.Command, Usage: "on a booted kernel, run the program `'PROGRAM ARGS'` and end when it ends"},
+		&cli.StringSliceFlag{Name: "call", Destination: &r.plan.Calls, Usage: "make this `CALL`, as in kprobelab run (repeatable)"},
+	}
+}
+
+// scriptOutputFlag names the file of a script's output.
+func scriptOutputFlag() cli.Flag {
+	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, TakesFile: true, Usage: "write the script's output to this `FILE`"}
+}
+
+// end returns the flags with which the help of every language ends, and the options of its tool.
+func (r *scriptRun) end(t *term, tool *cmdline.Tool, letters ...string) []cli.Flag {
+	return slices.Concat([]cli.Flag{
+		&cli.BoolFlag{Name: "stats", Aliases: letters, Destination: &r.stats, Usage: "print, on standard error, how each probe was planted, its hits, misses and statements"},
+		&cli.Uint64Flag{Name: "budget", Value: run.ProgramBudget, Destination: &r.plan.Budget, Usage: "stop a call or the program after this many guest `INSTRUCTIONS`"},
+		&cli.DurationFlag{Name: "for", Value: time.Minute, Destination: &r.plan.Wait, Usage: "without -c and --call, let this much virtual `TIME` pass at most"},
+		decoderFlag("x86asm"), debuginfoFlag(),
+		rawFlag(t),
+	}, tool.Flags(), imageFlags())
+}
+
+// source returns the script and its arguments. Unless given, the first argument is the script's file, - for standard input; its
+// name is "" then.
+func (r *scriptRun) source(c *cli.Command, given bool) (name, text string, args []string, err error) {
+	args = c.Args().Slice()
+	switch {
+	case given:
+		return "", c.String("script"), args, nil
+	case len(args) == 0:
+		return "", "", nil, usagef("%s takes a script: a file, - for standard input, or -e SCRIPT; try %s --help", c.Name, c.FullName())
+	}
 	var b []byte
 	if name = args[0]; name == "-" {
 		name = ""
@@ -39,6 +74,15 @@ func readScript(args []string) (name, text string, rest []string, err error) {
 		err = fail(exitImage, err)
 	}
 	return name, string(b), args[1:], err
+}
+
+// openReleased opens the image of --release or --kernel.
+func openReleased(t *term, c *cli.Command) (*kimage.Image, error) {
+	kernel, err := kernelOf(c, "release")
+	if err != nil {
+		return nil, err
+	}
+	return openImage(t, c, kernel)
 }
 
 // unread returns the error of a script that cannot be read, and prints the tool's messages about it.
@@ -65,7 +109,7 @@ func (r *scriptRun) ended(t *term) func(done *run.Scripted, err error) error {
 			return err
 		}
 		if r.stats {
-			printCounts(t, done.Counts)
+			script.WriteCounts(t.Err, done.Counts)
 		}
 		if done.Code != 0 {
 			return errors.Join(fail(done.Code, cmdline.ErrSaid), err)
@@ -90,19 +134,4 @@ func (t *term) outputTo(name string) (to *term, closed func(*error), err error) 
 // scriptOutput takes what a script prints: the bytes go to its -o file, or pass as a program's do.
 func (t *term) scriptOutput() *script.Output {
 	return &script.Output{Out: t.Bytes(), Log: func(line string) { fmt.Fprintln(t.Err, line) }}
-}
-
-// printCounts is the table of --stats.
-func printCounts(t *term, list []script.Counts) {
-	fmt.Fprintf(t.Err, "%-12s %8s %8s %-16s %s\n", "planted", "hits", "missed", "statements", "probe")
-	for _, c := range list {
-		cost, how := "-", "-"
-		if c.Hits > 0 {
-			cost = fmt.Sprintf("%d/%d/%d", c.Least, c.Sum/int(min(c.Hits, math.MaxInt)), c.Most)
-		}
-		if c.How != "" {
-			how = c.How
-		}
-		fmt.Fprintf(t.Err, "%-12s %8d %8d %-16s %s\n", how, c.Hits, c.Missed, cost, c.Probe)
-	}
 }

@@ -7,12 +7,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/cmdline"
-	"kprobelab/run"
 	"kprobelab/script"
 )
 
@@ -29,24 +27,15 @@ func stapCommand(t *term) *cli.Command {
 		Usage:       "run a SystemTap script on an image or a booted kernel's dump",
 		ArgsUsage:   "SCRIPT.stp|-|-e SCRIPT [ARGS]",
 		Description: described("stap"),
-		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "script", Aliases: []string{"e"}, Usage: "the `SCRIPT` itself, not a file's name"},
-			&cli.StringFlag{Name: "release", Aliases: []string{"r"}, Usage: "run on this `IMAGE` or dump (default: the guest kernel)"},
-			&cli.StringFlag{Name: "command", Aliases: []string{"c"}, Destination: &r.plan.Command, Usage: "on a booted kernel, run the program `'PROGRAM ARGS'` and end when it ends"},
-			&cli.StringSliceFlag{Name: "call", Destination: &r.plan.Calls, Usage: "make this `CALL`, as in kprobelab run (repeatable)"},
+		Flags: slices.Concat(r.beginning(), []cli.Flag{
 			&cli.IntFlag{Name: "pass", Aliases: []string{"p"}, Value: 5, Usage: "stop after `PASS` 1 (print what was read) or 2 (print probes, functions, types)"},
 			&cli.StringFlag{Name: "list", Aliases: []string{"L"}, Usage: "list the probes of `POINT` and their variables"},
 			&cli.StringFlag{Name: "names", Aliases: []string{"l"}, Usage: "list the probes of `POINT`"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, TakesFile: true, Usage: "write the script's output to this `FILE`"},
+			scriptOutputFlag(),
 			&cli.BoolFlag{Name: "guru", Aliases: []string{"g"}, Destination: &r.o.Guru, Usage: "allow what only -g allows: writing variables and memory, probes at an address, @kderef, @kregister, @const"},
 			&cli.StringSliceFlag{Name: "define", Aliases: []string{"D"}, Usage: "set a limit, `NAME=VALUE`: " + strings.Join(script.StapLimits, ", ") + " (repeatable)"},
 			&cli.StringSliceFlag{Name: "global", Aliases: []string{"G"}, Usage: "give a global variable another beginning, `NAME=VALUE` (repeatable)"},
-			&cli.BoolFlag{Name: "stats", Aliases: []string{"t"}, Destination: &r.stats, Usage: "print, on standard error, how each probe was planted, its hits, misses and statements"},
-			&cli.Uint64Flag{Name: "budget", Value: run.ProgramBudget, Destination: &r.plan.Budget, Usage: "stop a call or the program after this many guest `INSTRUCTIONS`"},
-			&cli.DurationFlag{Name: "for", Value: time.Minute, Destination: &r.plan.Wait, Usage: "without -c and --call, let this much virtual `TIME` pass at most"},
-			decoderFlag("x86asm"), debuginfoFlag(),
-			rawFlag(t),
-		}, append(stapTool.Flags(), imageFlags()...)...),
+		}, r.end(t, stapTool, "t")),
 		Action: func(_ context.Context, c *cli.Command) error { return t.differences(r.run(t, c)) },
 	}
 }
@@ -58,19 +47,10 @@ func (r *stapRun) run(t *term, c *cli.Command) (ferr error) {
 	if err := cmdline.OneOf(c, "list", "names"); err != nil {
 		return err
 	}
-	args := c.Args().Slice()
-	name, text := "", c.String("script")
-	listed := c.String("list") + c.String("names")
-	switch {
-	case c.IsSet("list") || c.IsSet("names"):
-	case c.IsSet("script"):
-	case len(args) == 0:
-		return usagef("stap takes a script: a file, - for standard input, or -e SCRIPT; try %s --help", c.FullName())
-	default:
-		var err error
-		if name, text, args, err = readScript(args); err != nil {
-			return err
-		}
+	listed := c.IsSet("list") || c.IsSet("names")
+	name, text, args, err := r.source(c, listed || c.IsSet("script"))
+	if err != nil {
+		return err
 	}
 	pass := c.Int("pass")
 	if pass != 1 && pass != 2 && pass != 5 {
@@ -81,18 +61,14 @@ func (r *stapRun) run(t *term, c *cli.Command) (ferr error) {
 		return err
 	}
 	normally := debug.SetGCPercent(collectAt)
-	kernel, err := kernelOf(c, "release")
-	if err != nil {
-		return err
-	}
-	img, err := openImage(t, c, kernel)
+	img, err := openReleased(t, c)
 	if err != nil {
 		return err
 	}
 	printed := ""
 	switch {
-	case c.IsSet("list") || c.IsSet("names"):
-		printed, err = script.StapList(img, listed, c.IsSet("list"), &r.o)
+	case listed:
+		printed, err = script.StapList(img, c.String("list")+c.String("names"), c.IsSet("list"), &r.o)
 	case pass == 1:
 		printed, err = script.StapTree(img, text, &r.o)
 	case pass == 2:
@@ -122,25 +98,15 @@ const collectAt = 10
 
 // limits reads -D and -G.
 func (r *stapRun) limits(c *cli.Command) error {
-	r.o.Limits = map[string]uint64{}
 	for _, d := range c.StringSlice("define") {
-		name, value, ok := strings.Cut(d, "=")
-		v, err := strconv.ParseUint(value, 0, 31)
-		switch {
-		case !ok || err != nil:
-			return usagef("-D %q: want NAME=NUMBER", d)
-		case !slices.Contains(script.StapLimits, name):
-			return usagef("-D %s: there is no such limit, only %s", name, strings.Join(script.StapLimits, ", "))
+		if err := r.o.SetLimit(d); err != nil {
+			return usagef("-D %w", err)
 		}
-		r.o.Limits[name] = v
 	}
-	r.o.Globals = map[string]string{}
 	for _, g := range c.StringSlice("global") {
-		name, value, ok := strings.Cut(g, "=")
-		if !ok || name == "" {
-			return usagef("-G %q: want NAME=VALUE", g)
+		if err := r.o.SetGlobal(g); err != nil {
+			return usagef("-G %w", err)
 		}
-		r.o.Globals[name] = value
 	}
 	return nil
 }
