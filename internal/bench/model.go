@@ -2,11 +2,14 @@ package bench
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
 	"kprobelab/errno"
+	"kprobelab/internal/bounded"
 )
 
 // Hardware holds a processor's times for the parts of a hit, in microseconds. A modelled figure is
@@ -40,6 +43,24 @@ func HardwareNames() []string {
 		names = append(names, h.Name)
 	}
 	return names
+}
+
+// ErrNoHardware is a name that is neither a built-in processor's nor a file's.
+var ErrNoHardware = errors.New("there is no processor and no file")
+
+// FindHardware returns a built-in processor, or the one that a file describes.
+func FindHardware(name string) (Hardware, error) {
+	if h, ok := NamedHardware(name); ok {
+		return h, nil
+	}
+	text, err := bounded.ReadFile(name, bounded.BenchFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Hardware{}, fmt.Errorf("%w %q: there are %s", ErrNoHardware, name, strings.Join(HardwareNames(), ", "))
+	}
+	if err != nil {
+		return Hardware{}, err
+	}
+	return ParseHardware(text)
 }
 
 // NamedHardware returns a built-in processor, and whether there is one.

@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -64,4 +66,23 @@ func TestRatios(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, [3]float64{10, 5, 1}, have)
 	require.InDelta(t, 16.5, doc[0], 0.01)
+}
+
+// A processor is one by name, or a file that describes it; a word that is neither names those that there are.
+func TestProcessorsByNameOrFile(t *testing.T) {
+	h, err := FindHardware("i386")
+	require.NoError(t, err)
+	require.Equal(t, "i386", h.Name)
+	file := filepath.Join(t.TempDir(), "mine.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"name": "mine", "trap_us": 1}`), 0o600))
+	h, err = FindHardware(file)
+	require.NoError(t, err)
+	require.Equal(t, "mine", h.Name)
+	require.NoError(t, os.WriteFile(file, []byte(`{"name": "mine", "trap_us": -1}`), 0o600))
+	_, err = FindHardware(file)
+	require.Error(t, err)
+	require.NotErrorIs(t, err, ErrNoHardware)
+	_, err = FindHardware("vax")
+	require.EqualError(t, err, `there is no processor and no file "vax": there are x86-64, i386`)
+	require.ErrorIs(t, err, ErrNoHardware)
 }
