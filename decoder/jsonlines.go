@@ -198,3 +198,17 @@ func ParseHex(s string) ([]byte, error) {
 	}
 	return b, nil
 }
+
+// Wrong says how many lines are no instructions; nil without any.
+func (n Lines) Wrong() error {
+	if n.NoBytes+n.NoInstruction == 0 {
+		return nil
+	}
+	hold := func(n int) string {
+		if n == 1 {
+			return "one line holds"
+		}
+		return fmt.Sprintf("%d lines hold", n)
+	}
+	return fmt.Errorf("%s no bytes in hex, %s no instruction", hold(n.NoBytes), hold(n.NoInstruction))
+}

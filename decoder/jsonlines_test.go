@@ -48,3 +48,10 @@ func TestJSONLinesEndsWithItsWriter(t *testing.T) {
 	_, err = JSONLines(io.LimitReader(endless{}, 3), fullWriter{full}, 0, nil)
 	require.ErrorIs(t, err, full)
 }
+
+// Lines without an instruction are one sentence, with the numbers in words where there is one line.
+func TestLinesWithoutAnInstruction(t *testing.T) {
+	require.NoError(t, Lines{}.Wrong())
+	require.EqualError(t, Lines{NoBytes: 1}.Wrong(), "one line holds no bytes in hex, 0 lines hold no instruction")
+	require.EqualError(t, Lines{NoBytes: 2, NoInstruction: 1}.Wrong(), "2 lines hold no bytes in hex, one line holds no instruction")
+}
