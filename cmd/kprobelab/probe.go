@@ -128,11 +128,15 @@ func probeFeatures(c *cli.Command, f *source.File) (perfprobe.Features, error) {
 		}
 		return perfprobe.ReadFeatures(string(b)), nil
 	}
-	if p, err := profileOf(c, ""); p != nil || err != nil {
-		return debuginfo.Features(p), err
+	p, err := profileOf(c, "")
+	if err != nil {
+		return perfprobe.Features{}, err
 	}
-	if v, ok := profile.ParseVersion(f.Release()); ok {
-		return debuginfo.Features(profile.ForRelease(v)), nil
+	if v, ok := profile.ParseVersion(f.Release()); ok && p == nil {
+		p = profile.ForRelease(v)
 	}
-	return perfprobe.Features{Hex: true, Immediate: true, Several: true, User: true}, nil
+	if p == nil {
+		return perfprobe.Features{Hex: true, Immediate: true, Several: true, User: true}, nil
+	}
+	return debuginfo.Features(p), nil
 }
