@@ -3,14 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/bench"
-	"kprobelab/internal/bounded"
 	"kprobelab/internal/cmdline"
 )
 
@@ -81,8 +79,11 @@ func (r *benchRun) run(t *term, c *cli.Command) error {
 		return usagef("--path: %w", err)
 	}
 	var err error
-	if r.o.Hardware, err = hardware(c.String("hardware")); err != nil {
-		return err
+	switch r.o.Hardware, err = bench.FindHardware(c.String("hardware")); {
+	case errors.Is(err, bench.ErrNoHardware):
+		return usagef("--hardware: %w", err)
+	case err != nil:
+		return fail(exitImage, err)
 	}
 	if r.report != "" {
 		rep, err := r.read()
@@ -99,23 +100,4 @@ func (r *benchRun) run(t *term, c *cli.Command) error {
 	}
 	r.o.Progress = t.Progress
 	return r.execute(t)
-}
-
-// hardware is a processor by name, or by the file that describes it.
-func hardware(name string) (bench.Hardware, error) {
-	if h, ok := bench.NamedHardware(name); ok {
-		return h, nil
-	}
-	text, err := bounded.ReadFile(name, bounded.BenchFile)
-	if errors.Is(err, os.ErrNotExist) {
-		return bench.Hardware{}, usagef("--hardware: there is no processor and no file %q: there are %s", name, strings.Join(bench.HardwareNames(), ", "))
-	}
-	if err != nil {
-		return bench.Hardware{}, err
-	}
-	h, err := bench.ParseHardware(text)
-	if err != nil {
-		return h, fail(exitImage, err)
-	}
-	return h, nil
 }

@@ -2,12 +2,21 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/bench"
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/callsyntax"
 	"kprobelab/internal/cmdline"
+	"kprobelab/internal/outfile"
+	"kprobelab/kimage"
 	"kprobelab/run"
 )
 
@@ -33,4 +42,118 @@ func benchFailure(err error) error {
 		return fmt.Errorf("--call: %w", err)
 	}
 	return fail(exitRefused, run.OneLine(err))
+}
+
+// show writes a report in the form that was asked for.
+func (r *benchRun) show(w io.Writer, rep *bench.Report) error {
+	err := r.table(w, rep)
+	if r.plot != "" {
+		err = errors.Join(err, writePlot(r.plot, rep))
+	}
+	return err
+}
+
+func (r *benchRun) table(w io.Writer, rep *bench.Report) error {
+	switch {
+	case r.json:
+		return rep.WriteJSON(w, r.real)
+	case r.csv:
+		return rep.WriteCSV(w)
+	case r.real != nil:
+		return rep.WriteAgainst(w, r.real)
+	}
+	return rep.WriteText(w)
+}
+
+// plotForms maps the extension of a plot's file to the function that writes the plot.
+var plotForms = map[string]func(*bench.Report, io.Writer) error{
+	".svg": (*bench.Report).WriteSVG,
+	".png": (*bench.Report).WritePNG,
+}
+
+func writePlot(path string, rep *bench.Report) error {
+	var b bytes.Buffer
+	if err := plotForms[filepath.Ext(path)](rep, &b); err != nil {
+		return err
+	}
+	return outfile.Write(path, b.Bytes())
+}
+
+// programs measures probes on a program.
+func (r *benchRun) programs(t *term, c *cli.Command) error {
+	if err := cmdline.OneOf(c, "programs", "path", "others", "handler", "plot", "against", "symbol", "image", "call"); err != nil {
+		return err
+	}
+	o := &bench.ProgramOptions{
+		Open: func() (*kimage.Image, error) { return openImage(t, c, c.String("programs")) },
+		Hits: r.o.Hits, Hardware: r.o.Hardware,
+		Progress: func(stage string, done, total int64) { t.Count(stage, "rounds", done, total) },
+	}
+	if c.IsSet("rounds") {
+		o.Rounds = r.o.Rounds
+	}
+	rep, err := bench.Programs(o)
+	t.ProgressDone()
+	if err != nil {
+		return benchFailure(err)
+	}
+	w := bufio.NewWriter(t.Out)
+	switch {
+	case r.json:
+		err = json.NewEncoder(w).Encode(rep)
+	case r.csv:
+		err = rep.WriteCSV(w)
+	default:
+		err = rep.WriteText(w)
+	}
+	return errors.Join(err, w.Flush())
+}
+
+// benchFiles holds the files of bench: against has the real kernels to compare with,
+// and report is shown in place of a run. Both are "" without the flag.
+type benchFiles struct {
+	against, report string
+	// real is the content of against, nil without it.
+	real *bench.RealKernels
+}
+
+func (f *benchFiles) flags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "against", Destination: &f.against, Usage: "compare with the real kernels of `FILE`, which make bench-qemu writes"},
+		&cli.StringFlag{Name: "report", Destination: &f.report, Usage: "measure nothing: show the report in `FILE`, which --json wrote"},
+	}
+}
+
+// open checks the flags and reads the file of --against.
+func (f *benchFiles) open(c *cli.Command) error {
+	if err := cmdline.OneOf(c, "report", "path", "rounds", "hits", "others", "handler", "hardware", "symbol", "image", "call", "programs"); err != nil {
+		return err
+	}
+	if err := errors.Join(cmdline.OneOf(c, "csv", "against"), cmdline.OneOf(c, "symbol", "against")); err != nil || f.against == "" {
+		return err
+	}
+	text, err := bounded.ReadFile(f.against, bounded.BenchFile)
+	if err != nil {
+		return err
+	}
+	if f.real, err = bench.ParseReal(string(text)); err != nil {
+		return fail(exitImage, fmt.Errorf("%s: %w", f.against, err))
+	}
+	return nil
+}
+
+// read is the report of --report.
+func (f *benchFiles) read() (*bench.Report, error) {
+	text, err := bounded.ReadFile(f.report, bounded.BenchFile)
+	if err != nil {
+		return nil, err
+	}
+	rep, err := bench.ParseReport(text)
+	if err != nil {
+		return nil, fail(exitImage, fmt.Errorf("%s: not what bench --json writes: %w", f.report, err))
+	}
+	if rep.Target != nil && f.real != nil {
+		return nil, usagef("--against: %s is of %s, which the real kernels did not measure", f.report, rep.Target.Place)
+	}
+	return rep, nil
 }

@@ -89,7 +89,7 @@ func bootKernel(ctx context.Context, t *term, c *cli.Command) error {
 		return fail(exitImage, err)
 	}
 	b.o.QEMU = found.Path
-	b.say("booting %s (%s) under QEMU %s", printable.Name(b.o.Kernel.Name), b.o.Kernel.Release, found.Version)
+	b.t.Sayf("booting %s (%s) under QEMU %s", printable.Name(b.o.Kernel.Name), b.o.Kernel.Release, found.Version)
 	wait := &terminal.Lines{Stage: "boot", T: t.Term}
 	if b.o.Console == nil {
 		b.o.Console = wait
@@ -107,9 +107,6 @@ func bootKernel(ctx context.Context, t *term, c *cli.Command) error {
 	return b.finish(done, found.Version)
 }
 
-// say tells what happens, beside the output.
-func (b *booting) say(format string, args ...any) { fmt.Fprintf(b.t.Err, format+"\n", args...) }
-
 // usage reads the flags that no file is needed for.
 func (b *booting) usage() error {
 	c := b.c
@@ -117,10 +114,9 @@ func (b *booting) usage() error {
 		return err
 	}
 	o := &b.o.Options
-	o.CPUs, o.CPU, o.Append, o.Limit = c.Int("cpus"), c.String("cpu"), c.String("append"), c.Duration("timeout")
-	o.KASLR = c.Bool("kaslr")
-	if err := o.CheckWords(); err != nil {
-		return usagef("--append: %w", err)
+	o.CPU, o.Limit, o.KASLR = c.String("cpu"), c.Duration("timeout"), c.Bool("kaslr")
+	if err := onMachine(c, o); err != nil {
+		return err
 	}
 	format := boot.Format(c.String("format"))
 	switch {
@@ -128,8 +124,6 @@ func (b *booting) usage() error {
 		return usagef("boot needs -o FILE for a dump, or --exec 'PROGRAM ARGS'; try %s --help", c.FullName())
 	case format != boot.Zstd && format != boot.ELF:
 		return usagef("--format: %q is neither zstd nor elf", format)
-	case o.CPUs < 1 || o.CPUs > boot.MaxCPUs:
-		return usagef("--cpus: %d is not from 1 to %d", o.CPUs, boot.MaxCPUs)
 	case o.Limit <= 0:
 		return usagef("--timeout: %s is no time to boot in", o.Limit)
 	case o.CPU == "" || strings.ContainsAny(o.CPU, " \n"):
@@ -153,9 +147,6 @@ func (b *booting) usage() error {
 	if file := c.String("output"); file != "" {
 		b.o.Dump = &boot.Dump{File: file, Format: format, Progress: b.t.Progress}
 	}
-	if o.Megabytes, err = megabytes(c.String("memory")); err != nil {
-		return err
-	}
 	for _, v := range c.StringSlice("env") {
 		if name, _, ok := strings.Cut(v, "="); !ok || name == "" {
 			return usagef("--env %q: want NAME=VALUE", v)
@@ -172,15 +163,6 @@ func (b *booting) usage() error {
 		b.o.Tasks = append(b.o.Tasks, task)
 	}
 	return nil
-}
-
-// megabytes is the value of --memory.
-func megabytes(s string) (int, error) {
-	n, err := boot.ParseMegabytes(s)
-	if err != nil {
-		err = usagef("--memory: %w", err)
-	}
-	return n, err
 }
 
 // inputs reads the files that the flags name.
@@ -295,7 +277,7 @@ func (b *booting) anyImage(ctx context.Context) (string, error) {
 	if err == nil {
 		return found.Image, nil
 	}
-	b.say("the running kernel's image cannot be read; Debian's newest cloud kernel is taken")
+	b.t.Sayf("the running kernel's image cannot be read; Debian's newest cloud kernel is taken")
 	s, err := b.t.store(b.c)
 	if err != nil {
 		return "", err
@@ -325,10 +307,10 @@ func (b *booting) qemu(ctx context.Context) (qemu.Found, error) {
 // booted tells that the machine is at the stop point.
 func (b *booting) booted(d *boot.Done) {
 	if b.o.KASLR {
-		b.say("KASLR put the kernel %#x bytes past where it is linked", d.Slide)
+		b.t.Sayf("KASLR put the kernel %#x bytes past where it is linked", d.Slide)
 	}
 	if b.o.Dump != nil {
-		b.say("at the stop point after %.1f s; saving the memory", d.Boot.Seconds())
+		b.t.Sayf("at the stop point after %.1f s; saving the memory", d.Boot.Seconds())
 	}
 }
 

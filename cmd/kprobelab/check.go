@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,17 +90,11 @@ func check(t *term, c *cli.Command) error {
 		}
 	}
 	r.Compare()
-	write := r.WriteText
-	switch {
-	case format == "json":
-		write = r.WriteJSON
-	case format == "tsv":
-		write = r.WriteTSV
-	case format == "junit":
-		write = r.WriteJUnit
-	case format == "annotations":
-		write = func(w io.Writer) error { return r.WriteAnnotations(w, args[0]) }
-	case dir != "":
+	write := map[string]func(io.Writer) error{
+		"text": r.WriteText, "json": r.WriteJSON, "tsv": r.WriteTSV, "junit": r.WriteJUnit,
+		"annotations": func(w io.Writer) error { return r.WriteAnnotations(w, args[0]) },
+	}[format]
+	if format == "text" && dir != "" {
 		write = func(w io.Writer) error { return r.WriteRuns(w, c.Bool("changed")) }
 	}
 	if err := write(t.Out); err != nil {
@@ -128,18 +123,17 @@ func allow(to map[hazard.ID]bool, names []string) error {
 
 // checkFormat is the form that the flags ask for.
 func checkFormat(c *cli.Command) (string, error) {
+	if err := cmp.Or(cmdline.OneOf(c, "tsv", "json", "format"), cmdline.OneOf(c, "json", "format")); err != nil {
+		return "", err
+	}
 	asked := "text"
-	for i, name := range []string{"tsv", "json", "format"} {
-		for _, other := range []string{"tsv", "json", "format"}[:i] {
-			if err := cmdline.OneOf(c, other, name); err != nil {
-				return "", err
-			}
-		}
-		if c.IsSet(name) {
-			if asked = name; name == "format" {
-				asked = c.String("format")
-			}
-		}
+	switch {
+	case c.IsSet("format"):
+		asked = c.String("format")
+	case c.IsSet("json"):
+		asked = "json"
+	case c.IsSet("tsv"):
+		asked = "tsv"
 	}
 	if !slices.Contains(checkFormats, asked) {
 		return "", usagef("--format takes %s, not %q", strings.Join(checkFormats, ", "), asked)

@@ -58,7 +58,10 @@ func decode(t *term, c *cli.Command) (err error) {
 		if errors.Is(err, decoder.ErrLine) {
 			return fail(exitImage, err)
 		}
-		return errors.Join(err, badLines(bad))
+		if wrong := bad.Wrong(); wrong != nil {
+			err = errors.Join(err, fail(exitRefused, wrong))
+		}
+		return err
 	}
 	b, err := decoder.ParseHex(strings.Join(c.Args().Slice(), ""))
 	if err != nil {
@@ -79,19 +82,4 @@ func parseAddr(s string) (x86.Addr, error) {
 		return 0, usagef("--addr: %q is not a hexadecimal address", s)
 	}
 	return x86.Addr(a), nil
-}
-
-// badLines is the error of lines that are no instructions, nil without any.
-func badLines(n decoder.Lines) error {
-	if n.NoBytes+n.NoInstruction == 0 {
-		return nil
-	}
-	return fail(exitRefused, fmt.Errorf("%s no bytes in hex, %s no instruction", linesHold(n.NoBytes), linesHold(n.NoInstruction)))
-}
-
-func linesHold(n int) string {
-	if n == 1 {
-		return "one line holds"
-	}
-	return fmt.Sprintf("%d lines hold", n)
 }

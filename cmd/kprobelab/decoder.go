@@ -6,8 +6,8 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/decoder"
+	"kprobelab/internal/report"
 	"kprobelab/kimage"
-	"kprobelab/x86"
 )
 
 // decoders lists the values of --decoder, with a description of each.
@@ -60,38 +60,12 @@ func (t *term) read(name string, v kimage.View) {
 func (t *term) differences(err error) error {
 	different := 0
 	for _, c := range t.compared {
-		if c.view == nil {
-			continue // it could not be opened
+		if c.view != nil { // else it could not be opened
+			different += report.WriteDifferences(t.Err, c.name, c.view, c.both)
 		}
-		first, second := c.both.Readers()
-		list := c.both.Differences()
-		for _, d := range list {
-			fmt.Fprintf(t.Err, "%s: %s: % x: %v: %v; %v: %v\n", c.name, c.place(d.At), d.Code, first, d.First, second, d.Second)
-		}
-		fmt.Fprintf(t.Err, "%s: %v and %v were compared %d times and differ at %s\n", c.name, first, second, c.both.Compared(), addresses(len(list)))
-		different += len(list)
 	}
 	if err == nil && different > 0 {
-		err = fail(exitRefused, fmt.Errorf("the decoders differ at %s", addresses(different)))
+		err = fail(exitRefused, fmt.Errorf("the decoders differ at %s", report.Addresses(different)))
 	}
 	return err
-}
-
-func addresses(n int) string {
-	switch n {
-	case 0:
-		return "no address"
-	case 1:
-		return "one address"
-	}
-	return fmt.Sprintf("%d addresses", n)
-}
-
-// place is the address in its symbol.
-func (c *compared) place(at x86.Addr) string {
-	s, ok := c.view.SymbolAt(at)
-	if !ok {
-		return at.String()
-	}
-	return fmt.Sprintf("%s+%#x (%v)", s.Name, uint64(at.Sub(s.Addr)), at)
 }

@@ -208,7 +208,7 @@ func (s *shown) printed(t *term, o *run.TextOptions, do func(run.Sink) error) (e
 		to = run.Tee(rec, to)
 	}
 	err = do(run.Func(func(e run.Event) error {
-		warnOf(t, e)
+		run.Warn(t.Err, e, t.ErrStyle.Red("warning:"))
 		return to.Put(e)
 	}))
 	if failed := out.Flush(); failed != nil {
@@ -218,24 +218,6 @@ func (s *shown) printed(t *term, o *run.TextOptions, do func(run.Sink) error) (e
 		return errors.Join(err, failed)
 	}
 	return err
-}
-
-// warnOf writes two kinds of warnings to standard error: the harm of a probe that the kernel accepts, and the kernel's
-// message about a probe that it refuses.
-func warnOf(t *term, e run.Event) {
-	warning := t.ErrStyle.Red("warning:")
-	switch e := e.(type) {
-	case run.Harmful:
-		fmt.Fprintf(t.Err, "%s %s: %s (%s): %s\n", warning, e.Probe, e.Hazard, e.Effect, e.Says)
-	case run.Planted:
-		if p := &e.Probe; p.Hazard != "" {
-			fmt.Fprintf(t.Err, "%s %s: %s: %s\n", warning, strings.ReplaceAll(p.Definition, "\n", "; "), p.Hazard, p.Hazard.Means())
-		}
-	case run.RefusedProbe:
-		if e.Log != "" {
-			fmt.Fprintln(t.Err, e.Log)
-		}
-	}
 }
 
 // programInput is the value of --stdin, read: most bytes of it are possible.

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/urfave/cli/v3"
 
@@ -56,20 +53,5 @@ func give(p *run.HostProgram, stdin string) (stop func(), err error) {
 			return nil, err
 		}
 	}
-	came, to := make(chan os.Signal, 1), make(chan syscall.Signal, 2)
-	signal.Notify(came, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		for n := 1; ; n++ {
-			s, ok := <-came
-			if !ok {
-				return
-			}
-			if n == cap(to) {
-				signal.Reset(os.Interrupt, syscall.SIGTERM)
-			}
-			to <- s.(syscall.Signal)
-		}
-	}()
-	p.Signals, p.Context = to, context.Background()
-	return func() { signal.Stop(came); close(came) }, nil
+	return p.TakeSignals(), nil
 }

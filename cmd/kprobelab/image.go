@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab"
+	"kprobelab/internal/debuginfo"
 	"kprobelab/internal/engine"
 	"kprobelab/internal/printable"
 	"kprobelab/kimage"
@@ -133,4 +134,18 @@ func atMost(c *cli.Command, n int) error {
 		return nil
 	}
 	return usagef("unexpected %q; try %s --help", args[n], c.FullName())
+}
+
+const debuginfoFlagName = "debuginfo"
+
+func debuginfoFlag() cli.Flag {
+	return &cli.StringFlag{Name: debuginfoFlagName, Usage: "DWARF for probes in the words of the source is in `FILE`, not in IMAGE and its modules"}
+}
+
+// debuginfoOf describes an image by the file of --debuginfo, or by its own and its modules'.
+func debuginfoOf(c *cli.Command, img *kimage.Image) *debuginfo.Info {
+	if path := c.String(debuginfoFlagName); path != "" {
+		return debuginfo.OfFile(img, path)
+	}
+	return debuginfo.Of(img, c.StringSlice("module")...)
 }

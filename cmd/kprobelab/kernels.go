@@ -125,8 +125,21 @@ func kernelsList(ctx context.Context, t *term, c *cli.Command, s *kernels.Store)
 	return kernels.WriteList(t.Out, list, c.Bool("json"))
 }
 
-func kernelsFetch(ctx context.Context, t *term, c *cli.Command, s *kernels.Store) error {
+// eachWord has a file made for each argument, and prints its path.
+func eachWord(t *term, c *cli.Command, do func(word string) (path string, err error)) error {
 	for _, word := range c.Args().Slice() {
+		path, err := do(word)
+		if err != nil {
+			return err
+		}
+		t.ProgressDone()
+		fmt.Fprintln(t.Out, printable.Name(path))
+	}
+	return nil
+}
+
+func kernelsFetch(ctx context.Context, t *term, c *cli.Command, s *kernels.Store) error {
+	return eachWord(t, c, func(word string) (string, error) {
 		k, err := s.Fetch(ctx, word)
 		if err == nil && c.Bool("debuginfo") {
 			_, err = s.Debuginfo(ctx, k)
@@ -135,12 +148,10 @@ func kernelsFetch(ctx context.Context, t *term, c *cli.Command, s *kernels.Store
 			_, err = s.FetchModules(ctx, k)
 		}
 		if err != nil {
-			return err
+			return "", err
 		}
-		t.ProgressDone()
-		fmt.Fprintln(t.Out, printable.Name(k.Image))
-	}
-	return nil
+		return k.Image, nil
+	})
 }
 
 // machineOfBoot returns the flags for the machine of a kernel that is booted; machineFrom reads them.
@@ -154,21 +165,26 @@ func machineOfBoot() []cli.Flag {
 
 func machineFrom(c *cli.Command) (o boot.Options, set bool, err error) {
 	o.On(kernels.DefaultMachine)
-	o.CPUs, o.Append = c.Int("cpus"), c.String("append")
 	set = c.IsSet("memory") || c.IsSet("cpus") || c.IsSet("append") || c.IsSet("cpu")
 	if c.IsSet("cpu") {
 		o.CPU = c.String("cpu")
 	}
-	if o.Megabytes, err = megabytes(c.String("memory")); err != nil {
-		return o, set, err
+	return o, set, onMachine(c, &o)
+}
+
+// onMachine reads --memory, --cpus and --append.
+func onMachine(c *cli.Command, o *boot.Options) (err error) {
+	o.CPUs, o.Append = c.Int("cpus"), c.String("append")
+	if o.Megabytes, err = boot.ParseMegabytes(c.String("memory")); err != nil {
+		return usagef("--memory: %w", err)
 	}
 	if o.CPUs < 1 || o.CPUs > boot.MaxCPUs {
-		return o, set, usagef("--cpus: %d is not from 1 to %d", o.CPUs, boot.MaxCPUs)
+		return usagef("--cpus: %d is not from 1 to %d", o.CPUs, boot.MaxCPUs)
 	}
 	if err := o.CheckWords(); err != nil {
-		return o, set, usagef("--append: %w", err)
+		return usagef("--append: %w", err)
 	}
-	return o, set, nil
+	return nil
 }
 
 func kernelsBoot(ctx context.Context, t *term, c *cli.Command, s *kernels.Store) error {
@@ -176,26 +192,22 @@ func kernelsBoot(ctx context.Context, t *term, c *cli.Command, s *kernels.Store)
 	if err != nil {
 		return err
 	}
-	for _, word := range c.Args().Slice() {
+	return eachWord(t, c, func(word string) (string, error) {
 		k, err := s.Kernel(ctx, word)
 		if err != nil {
-			return err
+			return "", err
 		}
 		with := o
 		if p := s.Pin(word); p != nil && set {
-			return usagef("%s has the machine of %s: kprobelab kernels lock changes it", kernels.LockName, word)
+			return "", usagef("%s has the machine of %s: kprobelab kernels lock changes it", kernels.LockName, word)
 		} else if p != nil {
 			with.On(p.Machine)
 		}
 		if k.Dump == "" || c.Bool("again") {
-			if _, err := t.keep(s, &with, func(b *boot.Keeper) (string, error) { return "", b.Keep(ctx, k) }); err != nil {
-				return err
-			}
+			_, err = t.keep(s, &with, func(b *boot.Keeper) (string, error) { return "", b.Keep(ctx, k) })
 		}
-		t.ProgressDone()
-		fmt.Fprintln(t.Out, printable.Name(k.Dump))
-	}
-	return nil
+		return k.Dump, err
+	})
 }
 
 // kernelsLock pins words.
@@ -290,15 +302,13 @@ func kernelsExport(ctx context.Context, t *term, c *cli.Command, s *kernels.Stor
 }
 
 func kernelsImport(ctx context.Context, t *term, c *cli.Command, s *kernels.Store) error {
-	for _, file := range c.Args().Slice() {
+	return eachWord(t, c, func(file string) (string, error) {
 		k, err := s.Import(ctx, file)
 		if err != nil {
-			return err
+			return "", err
 		}
-		t.ProgressDone()
-		fmt.Fprintln(t.Out, printable.Name(k.Dump))
-	}
-	return nil
+		return k.Dump, nil
+	})
 }
 
 func kernelsQEMU(ctx context.Context, t *term, _ *cli.Command, s *kernels.Store) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -40,12 +41,7 @@ func scanCommand(t *term) *cli.Command {
 }
 
 func scan(t *term, c *cli.Command) error {
-	for _, pair := range [][2]string{{"tsv", "json"}, {"entries", "padding"}} {
-		if err := cmdline.OneOf(c, pair[0], pair[1]); err != nil {
-			return err
-		}
-	}
-	if err := bareAlone(c); err != nil {
+	if err := cmp.Or(cmdline.OneOf(c, "tsv", "json"), cmdline.OneOf(c, "entries", "padding"), bareAlone(c)); err != nil {
 		return err
 	}
 	if c.Bool("diff") {
@@ -103,12 +99,7 @@ func bareAlone(c *cli.Command) error {
 	if c.String("decoder") != "x86asm" {
 		return usagef("--bare is about x86asm: give --decoder x86asm, too")
 	}
-	for _, other := range []string{"points", "entries", "padding", "diff", "own"} {
-		if err := cmdline.OneOf(c, "bare", other); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmdline.OneOf(c, "bare", "points", "entries", "padding", "diff", "own")
 }
 
 // scanGlobs are the patterns after the image, which a list of points takes
@@ -124,10 +115,7 @@ func scanGlobs(c *cli.Command) ([]string, error) {
 	if len(globs) > 0 {
 		return nil, usagef("--points and a pattern exclude each other")
 	}
-	if err := cmdline.OneOf(c, "points", "entries"); err != nil {
-		return nil, err
-	}
-	return nil, cmdline.OneOf(c, "points", "padding")
+	return nil, cmdline.OneOf(c, "points", "entries", "padding")
 }
 
 func readPoints(name string) (points []report.ScanPoint, err error) {
@@ -215,7 +203,7 @@ func (t *term) showBare(f report.ScanFormat, b *report.BareTotals) error {
 		return err
 	}
 	if b.Uncorrected > 0 {
-		return fail(exitRefused, fmt.Errorf("no override puts x86asm right at %s", addresses(b.Uncorrected)))
+		return fail(exitRefused, fmt.Errorf("no override puts x86asm right at %s", report.Addresses(b.Uncorrected)))
 	}
 	return nil
 }

@@ -1,13 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/cmdline"
+	"kprobelab/internal/report"
+	"kprobelab/internal/selfcheck"
+	"kprobelab/kimage"
+	"kprobelab/run"
+	"kprobelab/x86"
 )
 
 const defaultPoints = 1000
@@ -32,10 +40,8 @@ func selfcheckCommand(t *term) *cli.Command {
 			if err := atMost(c, 1); err != nil {
 				return err
 			}
-			for _, ways := range [][2]string{{"points", "all"}, {"points", "boundaries"}, {"points", "insides"}, {"all", "boundaries"}, {"all", "insides"}} {
-				if err := cmdline.OneOf(c, ways[0], ways[1]); err != nil {
-					return err
-				}
+			if err := cmp.Or(cmdline.OneOf(c, "points", "all", "boundaries", "insides"), cmdline.OneOf(c, "all", "boundaries", "insides")); err != nil {
+				return err
 			}
 			for _, way := range []string{"points", "boundaries", "insides"} {
 				if n := c.Int(way); c.IsSet(way) && (n < 1 || n > bounded.CheckPoints) {
@@ -48,4 +54,63 @@ func selfcheckCommand(t *term) *cli.Command {
 			return runSelfcheck(t, c, timeout)
 		},
 	}
+}
+
+func runSelfcheck(t *term, c *cli.Command, timeout time.Duration) error {
+	img, err := openImage(t, c, operand(c, 0))
+	if err != nil {
+		return err
+	}
+	points := drawPoints(c, img)
+	if len(points) == 0 {
+		return fail(exitImage, fmt.Errorf("%s: there is no function in its text to draw points from", img.Name()))
+	}
+	to := t.Out
+	if c.Bool("json") {
+		to = t.Err
+	}
+	fmt.Fprintln(to, heading(c, img))
+	r, err := selfcheck.Check(img, points, timeout, t.Counter("selfcheck", "points"))
+	t.ProgressDone()
+	if err != nil {
+		return run.MachineError(img, err)
+	}
+	write := r.WriteText
+	if c.Bool("json") {
+		write = r.WriteJSON
+	}
+	if err := write(t.Out); err != nil {
+		return err
+	}
+	switch {
+	case r.Asked() == 0:
+		return fail(exitImage, fmt.Errorf("%s: the image answers nothing: %s", img.Name(), r.First()))
+	case r.Differ() > 0:
+		return fail(exitRefused, fmt.Errorf("%s: %d of %d answers differ", img.Name(), r.Differ(), r.Asked()))
+	case len(r.Mute()) > 0:
+		return fail(exitImage, fmt.Errorf("%s: nothing differs, but there is no answer of %s", img.Name(), strings.Join(r.Mute(), ", ")))
+	}
+	return nil
+}
+
+// drawPoints draws what the flags say.
+func drawPoints(c *cli.Command, img *kimage.Image) []x86.Addr {
+	seed := c.Uint64("seed")
+	switch {
+	case c.Bool("all"):
+		return selfcheck.All(img)
+	case c.IsSet("boundaries") || c.IsSet("insides"):
+		return append(selfcheck.Boundaries(img, c.Int("boundaries"), seed), selfcheck.Insides(img, c.Int("insides"), seed)...)
+	}
+	return selfcheck.Draw(img, c.Int("points"), seed)
+}
+
+// ownDecider asks the image's own functions in place of the rules; done ends their
+// machines, left says what the rules decide all the same.
+func ownDecider(img *kimage.Image) (decide func(x86.Addr, bool) report.Own, done func(), left func() []string, err error) {
+	d, err := selfcheck.NewDecider(img)
+	if err != nil {
+		return nil, nil, nil, run.MachineError(img, err)
+	}
+	return d.At, d.Close, d.Rest, nil
 }
