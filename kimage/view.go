@@ -1,6 +1,8 @@
 package kimage
 
 import (
+	"strings"
+
 	"kprobelab/decoder"
 	"kprobelab/x86"
 )
@@ -90,6 +92,9 @@ type Symbol struct {
 	// Module is the owning module's name, "" for the kernel image.
 	Module string
 }
+
+// IsFunction reports whether nm's letter is one of code.
+func (s *Symbol) IsFunction() bool { return strings.IndexByte("tTwW", s.Type) >= 0 }
 
 // SiteKind is a kind of place in text that the kernel itself patches.
 type SiteKind int

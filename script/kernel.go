@@ -54,7 +54,7 @@ func stapKernel(info *debuginfo.Info, img *kimage.Image) (*stap.Kernel, error) {
 // functions are the functions whose names fit a pattern.
 func functions(img *kimage.Image, pattern string) (list []host.Function) {
 	add := func(s *kimage.Symbol) {
-		if strings.ContainsRune("tTwW", rune(s.Type)) {
+		if s.IsFunction() {
 			list = append(list, host.Function{Name: s.Name, Module: s.Module, Addr: uint64(s.Addr)})
 		}
 	}

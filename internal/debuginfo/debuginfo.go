@@ -3,7 +3,6 @@ package debuginfo
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"kprobelab/internal/perfprobe"
 	"kprobelab/internal/source"
@@ -156,7 +155,7 @@ func OfImage(img *kimage.Image) (*source.File, error) {
 	var symbols []source.Symbol
 	for _, s := range img.Symbols() {
 		symbols = append(symbols, source.Symbol{
-			Name: s.Name, Start: uint64(s.Addr), End: uint64(s.Addr) + s.Size, Func: strings.ContainsRune("tTwW", rune(s.Type)),
+			Name: s.Name, Start: uint64(s.Addr), End: uint64(s.Addr) + s.Size, Func: s.IsFunction(),
 		})
 	}
 	return source.OfBTF(raw, modules, symbols)

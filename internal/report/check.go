@@ -426,8 +426,6 @@ func (k *checker) has(name string) bool {
 	return ok
 }
 
-func isText(kind byte) bool { return strings.IndexByte("tTwW", kind) >= 0 }
-
 // first is the first symbol of a name.
 func (k *checker) first(name string) (kimage.Symbol, bool) {
 	found := k.Lookup(name)

@@ -48,7 +48,7 @@ func (k *checker) multiMatching(pattern string) (names []string) {
 		if ok, err := path.Match(pattern, s.Name); err != nil || !ok || seen[s.Name] {
 			continue
 		}
-		if isText(s.Type) && k.InText(s.Addr) && (!k.Traces() || k.Traceable(s.Addr)) {
+		if s.IsFunction() && k.InText(s.Addr) && (!k.Traces() || k.Traceable(s.Addr)) {
 			seen[s.Name] = true
 			names = append(names, s.Name)
 		}

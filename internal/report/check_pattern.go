@@ -23,7 +23,7 @@ func (k *checker) traced() iter.Seq[*kimage.Symbol] {
 		symbols := k.Symbols()
 		for i := range symbols {
 			s := &symbols[i]
-			if !isText(s.Type) || !k.InText(s.Addr) || k.Traces() && (k.alias(s) || !k.Traceable(s.Addr)) {
+			if !s.IsFunction() || !k.InText(s.Addr) || k.Traces() && (k.alias(s) || !k.Traceable(s.Addr)) {
 				continue
 			}
 			if !yield(s) {

@@ -56,7 +56,7 @@ type picker struct {
 
 func (p *picker) findFunctions() {
 	for _, s := range p.img.Symbols() {
-		if s.Module == "" && s.Size > 0 && p.img.InText(s.Addr) && strings.IndexByte("tTwW", s.Type) >= 0 {
+		if s.Module == "" && s.Size > 0 && p.img.InText(s.Addr) && s.IsFunction() {
 			p.functions = append(p.functions, s)
 		}
 	}

@@ -50,7 +50,7 @@ func newDrawer(img *kimage.Image, seed uint64) *drawer {
 	}
 	for i := range symbols {
 		s := &symbols[i]
-		if !strings.ContainsRune("tTwW", rune(s.Type)) {
+		if !s.IsFunction() {
 			continue
 		}
 		first, _ := img.SymbolAt(s.Addr)

@@ -100,7 +100,7 @@ func New(img *kimage.Image, seed uint64) *Drawing {
 		if name, ok := strings.CutPrefix(s.Name, "_eil_addr_"); ok {
 			put(listed, name)
 		}
-		if s.Module != "" || !strings.ContainsRune("tTwW", rune(s.Type)) {
+		if s.Module != "" || !s.IsFunction() {
 			continue
 		}
 		_, init := img.InInit(s.Addr)
