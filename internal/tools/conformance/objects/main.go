@@ -9,32 +9,14 @@ import (
 	"strings"
 
 	"kprobelab/internal/tools/conformance/sections"
+	"kprobelab/internal/tools/conformance/verb"
 	"kprobelab/kimage"
 )
 
 var errDiffer = errors.New("answers differ")
 
 func main() {
-	err := fmt.Errorf("usage: objects draw|compare -kernel VMLINUZ ...: %w", flag.ErrHelp)
-	if len(os.Args) > 1 {
-		switch os.Args[1] {
-		case "draw":
-			err = draw(os.Args[2:])
-		case "compare":
-			err = compareFiles(os.Args[2:])
-		}
-	}
-	switch {
-	case err == nil:
-	case errors.Is(err, errDiffer):
-		os.Exit(1)
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
-	default:
-		fmt.Fprintln(os.Stderr, "objects:", err)
-		os.Exit(3)
-	}
+	verb.Main("objects", "draw|compare -kernel VMLINUZ ...", errDiffer, map[string]func([]string) error{"draw": draw, "compare": compareFiles})
 }
 
 // listFile has the drawn sections, one a line; the n-th is of the n-th object.

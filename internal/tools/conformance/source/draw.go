@@ -223,7 +223,11 @@ func (d *drawer) inlinedVariable() (string, bool) {
 	if p == nil {
 		return "", false
 	}
-	v := d.pick(p.Variables())
+	return d.variableOf(p.Function, d.pick(p.Variables()))
+}
+
+// variableOf is a variable of a function, with a path in it now and then; v is nil for none.
+func (d *drawer) variableOf(function string, v *source.Variable) (string, bool) {
 	if v == nil {
 		return "", false
 	}
@@ -231,7 +235,7 @@ func (d *drawer) inlinedVariable() (string, bool) {
 	if d.r.IntN(2) == 0 {
 		path, _ = d.path(v.Type)
 	}
-	return p.Function + " " + v.Name + path, true
+	return function + " " + v.Name + path, true
 }
 
 func (d *drawer) global() (string, bool) {
@@ -240,15 +244,7 @@ func (d *drawer) global() (string, bool) {
 	if p == nil {
 		return "", false
 	}
-	v := d.pick(p.Globals())
-	if v == nil {
-		return "", false
-	}
-	path := ""
-	if d.r.IntN(2) == 0 {
-		path, _ = d.path(v.Type)
-	}
-	return fn + " " + v.Name + path, true
+	return d.variableOf(fn, d.pick(p.Globals()))
 }
 
 func (d *drawer) ofFile() (string, bool) {

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"kprobelab/internal/process"
+	"kprobelab/internal/tools/conformance/verb"
 	"kprobelab/internal/transparent"
 	"kprobelab/kimage"
 )
@@ -18,27 +19,7 @@ import (
 var errDiffer = errors.New("a probe makes a difference")
 
 func main() {
-	err := fmt.Errorf("usage: transparent draw|judge ...: %w", flag.ErrHelp)
-	if len(os.Args) > 1 {
-		switch os.Args[1] {
-		case "draw":
-			err = draw(os.Args[2:])
-		case "judge":
-			err = judgeFiles(os.Args[2:])
-		}
-	}
-	switch {
-	case err == nil:
-	case errors.Is(err, errDiffer):
-		fmt.Fprintln(os.Stderr, "transparent:", err)
-		os.Exit(1)
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
-	default:
-		fmt.Fprintln(os.Stderr, "transparent:", err)
-		os.Exit(3)
-	}
+	verb.Main("transparent", "draw|judge ...", errDiffer, map[string]func([]string) error{"draw": draw, "judge": judgeFiles})
 }
 
 // known holds the facts about the program that are computed before the kernel is asked.

@@ -14,6 +14,7 @@ import (
 
 	"kprobelab/internal/own"
 	"kprobelab/internal/selfcheck"
+	"kprobelab/internal/tools/conformance/verb"
 	"kprobelab/kimage"
 	"kprobelab/uprobes"
 	"kprobelab/x86"
@@ -22,28 +23,7 @@ import (
 var errDiffer = errors.New("answers differ from the rules")
 
 func main() {
-	err := fmt.Errorf("usage: uprobes draw|own|compare -kernel VMLINUZ ...: %w", flag.ErrHelp)
-	if len(os.Args) > 1 {
-		switch os.Args[1] {
-		case "draw":
-			err = draw(os.Args[2:])
-		case "own":
-			err = ownAnswers(os.Args[2:])
-		case "compare":
-			err = compareFiles(os.Args[2:])
-		}
-	}
-	switch {
-	case err == nil:
-	case errors.Is(err, errDiffer):
-		os.Exit(1)
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
-	default:
-		fmt.Fprintln(os.Stderr, "uprobes:", err)
-		os.Exit(3)
-	}
+	verb.Main("uprobes", "draw|own|compare -kernel VMLINUZ ...", errDiffer, map[string]func([]string) error{"draw": draw, "own": ownAnswers, "compare": compareFiles})
 }
 
 func draw(args []string) error {
