@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"kprobelab/decoder"
 )
 
 // Known is a version of a decoder whose differences from us are known. A decoder is
@@ -153,39 +151,4 @@ func lengthsOf(d Decoder, q [][]byte) (string, error) {
 		fmt.Fprintf(&b, "%x", a.Length)
 	}
 	return b.String(), nil
-}
-
-// chooseQuestions draws windows that tell decoders apart: for each pair, up to n at
-// which their lengths differ.
-func chooseQuestions(list []Decoder, n int) ([][]byte, error) {
-	const drawn = 8 * batch
-	g := NewGenerator(33)
-	windows := make([][]byte, drawn)
-	for i := range windows {
-		windows[i] = make([]byte, decoder.MaxInsnSize)
-		g.Next(windows[i])
-	}
-	answers := make([][]Answer, len(list))
-	for d := range list {
-		answers[d] = make([]Answer, drawn)
-		for at := 0; at < drawn; at += batch {
-			if err := list[d].Ask(windows[at:at+batch], answers[d][at:at+batch]); err != nil {
-				return nil, err
-			}
-		}
-	}
-	var chosen [][]byte
-	taken := map[int]bool{}
-	for a := range list {
-		for b := range a {
-			for i, left := 0, n; i < drawn && left > 0; i++ {
-				if answers[a][i].Length != answers[b][i].Length && !taken[i] {
-					taken[i] = true
-					chosen = append(chosen, windows[i])
-					left--
-				}
-			}
-		}
-	}
-	return chosen, nil
 }

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"kprobelab/decoder"
 )
 
 // knownOf are the decoders of which known/ has the version that make deps-test fetches.
@@ -154,4 +156,39 @@ func writeKnown(t *testing.T) {
 		require.NoError(t, os.WriteFile("known/"+name+"-"+version+".txt", []byte(text.String()), 0o644))
 		t.Logf("%s %s: %d rows", name, version, len(rows))
 	}
+}
+
+// chooseQuestions draws windows that tell decoders apart: for each pair, up to n at
+// which their lengths differ.
+func chooseQuestions(list []Decoder, n int) ([][]byte, error) {
+	const drawn = 8 * batch
+	g := NewGenerator(33)
+	windows := make([][]byte, drawn)
+	for i := range windows {
+		windows[i] = make([]byte, decoder.MaxInsnSize)
+		g.Next(windows[i])
+	}
+	answers := make([][]Answer, len(list))
+	for d := range list {
+		answers[d] = make([]Answer, drawn)
+		for at := 0; at < drawn; at += batch {
+			if err := list[d].Ask(windows[at:at+batch], answers[d][at:at+batch]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	var chosen [][]byte
+	taken := map[int]bool{}
+	for a := range list {
+		for b := range a {
+			for i, left := 0, n; i < drawn && left > 0; i++ {
+				if answers[a][i].Length != answers[b][i].Length && !taken[i] {
+					taken[i] = true
+					chosen = append(chosen, windows[i])
+					left--
+				}
+			}
+		}
+	}
+	return chosen, nil
 }

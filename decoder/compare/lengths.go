@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"kprobelab/decoder"
-	"kprobelab/internal/bounded"
 	"kprobelab/profile"
 )
 
@@ -34,19 +33,6 @@ func WriteLengths(name string, lengths []byte) error {
 		return err
 	}
 	return os.WriteFile(name, b.Bytes(), 0o644)
-}
-
-// ReadLengths reads a file of WriteLengths.
-func ReadLengths(name string) ([]byte, error) {
-	b, err := bounded.ReadFile(name, 1<<20)
-	if err != nil {
-		return nil, err
-	}
-	r, err := gzip.NewReader(bytes.NewReader(b))
-	if err != nil {
-		return nil, err
-	}
-	return bounded.ReadAll(r, 1<<24)
 }
 
 // Draw visits n strings at random: a third uniform, a third with prefixes and escapes, a
