@@ -39,12 +39,6 @@ func (k *Kernel) StaticCallReserved(start, end x86.Addr) (bool, error) {
 	})
 }
 
-// AlternativesReserved is JumpLabelReserved for lock prefixes that are still to be
-// patched.
-func (k *Kernel) AlternativesReserved(start, end x86.Addr) (bool, error) {
-	return k.truth("alternatives_text_reserved", uint64(start), uint64(end))
-}
-
 // KernelText asks kernel_text_address.
 func (k *Kernel) KernelText(addr x86.Addr) (bool, error) {
 	return k.truth("kernel_text_address", uint64(addr))

@@ -293,37 +293,36 @@ func (p *Process) pwrite(r *x86.PtRegs) (uint64, error) {
 	return p.writeFrom(d, x86.Addr(r.SI), r.DX, &at)
 }
 
-// vectors are the pieces of an iovec.
-func (p *Process) vectors(r *x86.PtRegs) (list []x86.Range, err error) {
+// vectors are the descriptor and the pieces of an iovec.
+func (p *Process) vectors(r *x86.PtRegs) (d *description, list []x86.Range, err error) {
+	if d, err = p.fd(r.DI); err != nil {
+		return nil, nil, err
+	}
 	const most = 1024
 	if r.DX > most {
-		return nil, errno.EINVAL
+		return nil, nil, errno.EINVAL
 	}
 	for i := range r.DX {
 		at, err := p.word(r.SI + 16*i)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		n, err := p.word(r.SI + 16*i + 8)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if int64(n) < 0 {
-			return nil, errno.EINVAL
+			return nil, nil, errno.EINVAL
 		}
 		if n > 0 {
 			list = append(list, x86.Range{Start: x86.Addr(at), End: x86.Addr(at + n)})
 		}
 	}
-	return list, nil
+	return d, list, nil
 }
 
 func (p *Process) readv(r *x86.PtRegs) (uint64, error) {
-	d, err := p.fd(r.DI)
-	if err != nil {
-		return 0, err
-	}
-	list, err := p.vectors(r)
+	d, list, err := p.vectors(r)
 	if err != nil {
 		return 0, err
 	}
@@ -343,11 +342,7 @@ func (p *Process) readv(r *x86.PtRegs) (uint64, error) {
 
 // writev writes pieces until one is not written whole. Those that go into a pipe go as one.
 func (p *Process) writev(r *x86.PtRegs) (uint64, error) {
-	d, err := p.fd(r.DI)
-	if err != nil {
-		return 0, err
-	}
-	list, err := p.vectors(r)
+	d, list, err := p.vectors(r)
 	if err != nil {
 		return 0, err
 	}

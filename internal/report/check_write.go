@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -15,9 +14,7 @@ import (
 
 // WriteJSON writes one JSON object.
 func (c *Check) WriteJSON(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(c)
+	return writeObject(w, c)
 }
 
 // WriteText writes the matrix for people, the images with their numbers, and

@@ -186,6 +186,13 @@ func (x *explainer) answer(r probepoint.Request) {
 	}
 }
 
+// writeObject writes one JSON object for people, too.
+func writeObject(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
 // WriteJSON writes one JSON object.
 func (e *Explanation) WriteJSON(w io.Writer) error {
 	enc := json.NewEncoder(w)

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -184,9 +183,7 @@ func flags(s *kimage.Section) string {
 
 // WriteJSON writes one JSON object.
 func (r *Image) WriteJSON(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(r)
+	return writeObject(w, r)
 }
 
 func (r *Image) isBehaviour(name string) bool {

@@ -586,15 +586,19 @@ func (g *generator) symbol(t *token, name string) script.Expr {
 
 func (g *generator) elem(x *index) script.Expr {
 	v := g.a.globals[x.name]
-	e := script.Elem{Array: v.a, Near: x.tok.near()}
-	for _, k := range x.keys {
+	return script.Elem{Array: v.a, Keys: g.keys(x.keys), Near: x.tok.near()}
+}
+
+// keys are the keys of an array's element; nil is for one that is left open.
+func (g *generator) keys(list []expr) (keys []script.Expr) {
+	for _, k := range list {
 		if k == nil {
-			e.Keys = append(e.Keys, nil)
+			keys = append(keys, nil)
 		} else {
-			e.Keys = append(e.Keys, g.expr(k))
+			keys = append(keys, g.expr(k))
 		}
 	}
-	return e
+	return keys
 }
 
 func (g *generator) lvalue(x expr) script.Expr {
@@ -676,15 +680,7 @@ func (g *generator) expr(x expr) script.Expr {
 		if x.hist != nil {
 			g.a.fail(x.tok, "'in' of a histogram is not there")
 		}
-		e := script.Has{Array: g.a.globals[x.name].a}
-		for _, k := range x.keys {
-			if k == nil {
-				e.Keys = append(e.Keys, nil)
-			} else {
-				e.Keys = append(e.Keys, g.expr(k))
-			}
-		}
-		return e
+		return script.Has{Array: g.a.globals[x.name].a, Keys: g.keys(x.keys)}
 	case *match:
 		re, err := regexp.CompilePOSIX(posix(unescape(x.pattern.text)))
 		if err != nil {
