@@ -309,3 +309,15 @@ func TestLimits(t *testing.T) {
 	require.NoError(t, term.Ended())
 	require.EqualError(t, NotNegative(-1), "--timeout -1ns: a time cannot be negative")
 }
+
+// The form of an output is text unless a flag says otherwise; a command need not have both flags.
+func TestForms(t *testing.T) {
+	for args, want := range map[string]string{"x": "text", "x --json": "json", "x --tsv": "tsv"} {
+		got := ""
+		c := &cli.Command{Name: "x", Flags: []cli.Flag{&cli.BoolFlag{Name: "json"}, &cli.BoolFlag{Name: "tsv"}},
+			Action: func(_ context.Context, c *cli.Command) error { got = Form(c, "text", "json", "tsv"); return nil }}
+		require.NoError(t, c.Run(context.Background(), strings.Fields(args)))
+		require.Equal(t, want, got)
+	}
+	require.Equal(t, "text", Form(&cli.Command{}, "text", "json", ""))
+}

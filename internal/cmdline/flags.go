@@ -40,6 +40,17 @@ func OneOf(c *cli.Command, flag string, others ...string) error {
 	return nil
 }
 
+// Form chooses by --json and --tsv; a command without one of these flags gives nothing for it.
+func Form[T any](c *cli.Command, text, json, tsv T) T {
+	switch {
+	case c.Bool("json"):
+		return json
+	case c.Bool("tsv"):
+		return tsv
+	}
+	return text
+}
+
 // Dashed writes a flag's name with its dashes, one before a letter.
 func Dashed(name string) string {
 	if len(name) == 1 {
