@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"embed"
 	_ "embed"
 	"fmt"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 
@@ -74,12 +76,7 @@ func manCommand(t *term, app *cmdline.App) *cli.Command {
 		Usage:       "print the manual page",
 		ArgsUsage:   " ",
 		Description: described("man"),
-		Action: func(_ context.Context, c *cli.Command) error {
-			if err := atMost(c, 0); err != nil {
-				return err
-			}
-			return app.WriteMan(t.Out)
-		},
+		Action:      upTo(0, func(context.Context, *cli.Command) error { return app.WriteMan(t.Out) }),
 	}
 }
 
@@ -87,12 +84,32 @@ func versionCommand(t *term) *cli.Command {
 	return &cli.Command{
 		Name:  "version",
 		Usage: "print the version of the program and of its engine",
-		Action: func(_ context.Context, c *cli.Command) error {
-			if err := atMost(c, 0); err != nil {
-				return err
-			}
+		Action: upTo(0, func(context.Context, *cli.Command) error {
 			_, err := fmt.Fprintf(t.Out, "kprobelab %s, %s\n", cmdline.Version(), "engine "+engine.Version())
 			return err
-		},
+		}),
 	}
+}
+
+// The descriptions of the commands: a file each, and the parts that several have.
+//
+//go:embed help/*.txt help/*.part
+var helpFiles embed.FS
+
+// described is the description of a command. In its file, {exit codes} and {image} stand for parts, {paths} for the
+// paths of bench.
+func described(command string) string {
+	text := helpFile(strings.ReplaceAll(command, " ", "-") + ".txt")
+	return strings.NewReplacer(
+		"{exit codes}", helpFile("exit-codes.part"), "{image}", helpFile("image.part"), "{paths}", benchPaths(),
+	).Replace(text)
+}
+
+// helpFile is a file of help; a name that is not there is a fault of the program's.
+func helpFile(name string) string {
+	text, err := helpFiles.ReadFile("help/" + name)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
 }

@@ -56,7 +56,7 @@ func bootCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show the guest's console"},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object"},
 		},
-		Action: func(ctx context.Context, c *cli.Command) error { return bootKernel(ctx, t, c) },
+		Action: upTo(1, func(ctx context.Context, c *cli.Command) error { return bootKernel(ctx, t, c) }),
 	}
 }
 
@@ -102,7 +102,10 @@ func bootKernel(ctx context.Context, t *term, c *cli.Command) error {
 	wait.End()
 	t.ProgressDone()
 	if err != nil {
-		return b.failed(err)
+		if e := (*boot.Error)(nil); c.Bool("verbose") && errors.As(err, &e) {
+			e.Console = nil // it was shown as it came
+		}
+		return t.bootFailed(err, b.o.CPU)
 	}
 	return b.finish(done, found.Version)
 }
@@ -110,9 +113,6 @@ func bootKernel(ctx context.Context, t *term, c *cli.Command) error {
 // usage reads the flags that no file is needed for.
 func (b *booting) usage() error {
 	c := b.c
-	if err := atMost(c, 1); err != nil {
-		return err
-	}
 	o := &b.o.Options
 	o.CPU, o.Limit, o.KASLR = c.String("cpu"), c.Duration("timeout"), c.Bool("kaslr")
 	if err := onMachine(c, o); err != nil {
@@ -358,15 +358,6 @@ func (b *booting) print(l *boot.Report) error {
 	_, err := fmt.Fprintf(b.t.Out, "%s: %s, %s, %d MiB of memory in %.1f MB; booted in %.1f s, saved in %.1f s\n",
 		printable.Name(l.Output), l.Kernel, report.Counted(l.CPUs, "CPU"), l.Memory>>20, float64(l.Bytes)/1e6, l.Boot, l.Save)
 	return err
-}
-
-// failed shows the end of the console where that may say why, and finds the exit code.
-func (b *booting) failed(err error) error {
-	var e *boot.Error
-	if b.c.Bool("verbose") && errors.As(err, &e) {
-		e.Console = nil // it was shown as it came
-	}
-	return b.t.bootFailed(err, b.o.CPU)
 }
 
 // bootFailed shows the end of a console where that may say why a kernel did not boot, and finds the exit code.

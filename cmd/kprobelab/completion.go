@@ -42,9 +42,9 @@ func (values) Operand(r *cmdline.Completion, cmd *cli.Command, prefix string) {
 	case len(r.Operands) == 0 && cmd.ArgsUsage != "", cmd.Name == "check", cmd.Name == "pack":
 		r.Files()
 	case len(r.Operands) == 1 && cmd.Name == "symbols":
-		offerSymbols(r, prefix, "", "", func(kimage.Symbol) bool { return true })
+		offerSymbols(r, prefix, "", "", anySymbol)
 	case cmd.Name == "scan", len(r.Operands) == 1 && cmd.Name == "explain":
-		offerSymbols(r, prefix, "", "", isFunction)
+		offerSymbols(r, prefix, "", "", (*kimage.Symbol).IsFunction)
 	}
 }
 
@@ -133,9 +133,9 @@ var ofFiles = []string{
 func (values) Value(r *cmdline.Completion, cmd *cli.Command, flag, typed string) {
 	switch flag {
 	case "kprobe", "kretprobe", "symbol", "func":
-		offerSymbols(r, typed, "", "", isFunction)
+		offerSymbols(r, typed, "", "", (*kimage.Symbol).IsFunction)
 	case "watch":
-		offerSymbols(r, typed, "", "", func(kimage.Symbol) bool { return true })
+		offerSymbols(r, typed, "", "", anySymbol)
 	case "call":
 		offerCall(r, typed)
 	case "task":
@@ -171,15 +171,15 @@ func offerCall(r *cmdline.Completion, typed string) {
 	start := strings.LastIndexAny(typed, "; ,&()") + 1
 	before, word := typed[:start], typed[start:]
 	if strings.HasSuffix(before, "&") {
-		offerSymbols(r, word, quote+before, "", func(kimage.Symbol) bool { return true })
+		offerSymbols(r, word, quote+before, "", anySymbol)
 	} else if strings.Count(before, "(") == strings.Count(before, ")") {
-		offerSymbols(r, word, quote+before, "(", isFunction)
+		offerSymbols(r, word, quote+before, "(", (*kimage.Symbol).IsFunction)
 	}
 }
 
 // offerSymbols offers the image's symbols with that prefix, each with the text
 // around it. Nothing is offered for an empty prefix: 87,000 names are no help.
-func offerSymbols(r *cmdline.Completion, prefix, before, after string, want func(kimage.Symbol) bool) {
+func offerSymbols(r *cmdline.Completion, prefix, before, after string, want func(*kimage.Symbol) bool) {
 	if prefix == "" {
 		return
 	}
@@ -191,12 +191,14 @@ func offerSymbols(r *cmdline.Completion, prefix, before, after string, want func
 	}
 	seen := map[string]bool{}
 	for _, s := range img.Symbols() {
-		if strings.HasPrefix(s.Name, prefix) && want(s) && !seen[s.Name] {
+		if strings.HasPrefix(s.Name, prefix) && want(&s) && !seen[s.Name] {
 			seen[s.Name] = true
 			r.Offer(before+s.Name+after, s.Module)
 		}
 	}
 }
+
+func anySymbol(*kimage.Symbol) bool { return true }
 
 func first(list []string) string {
 	if len(list) == 0 {
@@ -204,5 +206,3 @@ func first(list []string) string {
 	}
 	return list[0]
 }
-
-func isFunction(s kimage.Symbol) bool { return strings.IndexByte("tTwW", s.Type) >= 0 }

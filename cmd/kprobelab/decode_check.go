@@ -50,7 +50,7 @@ func decodeFuzzCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "enumerated", Usage: "3.6 million strings in place of generated ones: each opcode of each map with its prefixes, W, pp and forms of ModRM"},
 			&cli.StringFlag{Name: "append", Usage: "append shrunk differences without a cause to `FILE`, a row each as in decoder/compare/testdata/corpus"},
 		}, compareFlags()...),
-		Action: func(_ context.Context, c *cli.Command) error { return decodeFuzz(t, c) },
+		Action: upTo(0, func(_ context.Context, c *cli.Command) error { return decodeFuzz(t, c) }),
 	}
 }
 
@@ -134,9 +134,6 @@ func decodeCheck(t *term, c *cli.Command) (err error) {
 }
 
 func decodeFuzz(t *term, c *cli.Command) (err error) {
-	if err := atMost(c, 0); err != nil {
-		return err
-	}
 	if c.Int("count") < 0 {
 		return usagef("--count: %d is no number of encodings", c.Int("count"))
 	}

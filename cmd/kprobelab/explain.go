@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/urfave/cli/v3"
@@ -52,10 +53,7 @@ func explain(t *term, c *cli.Command) error {
 		if err := atMost(c, 0); err != nil {
 			return err
 		}
-		if c.Bool("json") {
-			return report.WriteRulesJSON(t.Out)
-		}
-		return report.WriteRules(t.Out)
+		return cmdline.Form(c, report.WriteRules, report.WriteRulesJSON, nil)(t.Out)
 	}
 	if c.IsSet("watch") {
 		return t.explainWatch(c)
@@ -74,11 +72,19 @@ func explain(t *term, c *cli.Command) error {
 	if c.Bool("walk") {
 		return t.walk(s, point, e)
 	}
+	return t.explained(c, s.Heading, e)
+}
+
+// explained writes an explanation, as text below its heading.
+func (t *term) explained(c *cli.Command, heading string, e interface {
+	WriteJSON(io.Writer) error
+	WriteText(io.Writer, report.Style) error
+}) error {
 	if c.Bool("json") {
 		return e.WriteJSON(t.Out)
 	}
-	fmt.Fprintf(t.Out, "%s\n\n", s.Heading)
-	return e.WriteText(t.Out, t.reportStyle())
+	fmt.Fprintf(t.Out, "%s\n\n", heading)
+	return e.WriteText(t.Out, report.Style{Bold: t.OutStyle.Bold, Red: t.OutStyle.Red, Cyan: t.OutStyle.Cyan})
 }
 
 func (t *term) explainUprobe(c *cli.Command, s *report.Subject, point string) error {
@@ -86,11 +92,7 @@ func (t *term) explainUprobe(c *cli.Command, s *report.Subject, point string) er
 	if err != nil {
 		return usagef("%q: %w", point, err)
 	}
-	if c.Bool("json") {
-		return u.WriteJSON(t.Out)
-	}
-	fmt.Fprintf(t.Out, "%s: rules of %s\n\n", u.Image, u.Profile)
-	return u.WriteText(t.Out, t.reportStyle())
+	return t.explained(c, fmt.Sprintf("%s: rules of %s", u.Image, u.Profile), u)
 }
 
 // explainWatch tells about a watchpoint, by the rules of an image's debug registers.
@@ -112,12 +114,7 @@ func (t *term) explainWatch(c *cli.Command) error {
 	if err != nil {
 		return usagef("--watch %s: %w", p, err)
 	}
-	e := report.ExplainWatch(img.Name(), img.Profile().Name, p.String(), w, l.Registers())
-	if c.Bool("json") {
-		return e.WriteJSON(t.Out)
-	}
-	fmt.Fprintf(t.Out, "%s\n\n", head)
-	return e.WriteText(t.Out, t.reportStyle())
+	return t.explained(c, head, report.ExplainWatch(img.Name(), img.Profile().Name, p.String(), w, l.Registers()))
 }
 
 // imageOrRunning opens the only argument, or the running kernel's image without one.
@@ -137,10 +134,6 @@ func (t *term) imageOrRunning(c *cli.Command) (*kimage.Image, string, error) {
 		return nil, "", err
 	}
 	return img, heading(c, img), nil
-}
-
-func (t *term) reportStyle() report.Style {
-	return report.Style{Bold: t.OutStyle.Bold, Red: t.OutStyle.Red, Cyan: t.OutStyle.Cyan}
 }
 
 // walk walks through the optimization of a probe that is accepted.

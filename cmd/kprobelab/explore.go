@@ -39,7 +39,7 @@ func exploreCommand(t *term) *cli.Command {
 			&cli.IntFlag{Name: "max-runs", Value: 5_000_000, Usage: "give up after `N` runs"},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object with the verdict, the schedule and the counts"},
 		},
-		Action: func(ctx context.Context, c *cli.Command) error { return runExplore(ctx, t, c) },
+		Action: upTo(1, func(ctx context.Context, c *cli.Command) error { return runExplore(ctx, t, c) }),
 	}
 }
 
@@ -47,9 +47,6 @@ func exploreCommand(t *term) *cli.Command {
 var errBadEnd = fail(exitRefused, cmdline.ErrSaid)
 
 func runExplore(ctx context.Context, t *term, c *cli.Command) error {
-	if err := atMost(c, 1); err != nil {
-		return err
-	}
 	if file := c.String("replay"); file != "" {
 		return replay(t, c, file)
 	}
@@ -124,11 +121,7 @@ func showExplored(t *term, c *cli.Command, p *explore.Program, kernel *profile.C
 	}
 	r := p.Report(kernel, bugs, c.Int("bound"), res)
 	r.Walks, r.Seed = c.Int("walks"), c.Uint64("seed")
-	write := r.WriteText
-	if c.Bool("json") {
-		write = r.WriteJSON
-	}
-	if err := write(t.Out); err != nil {
+	if err := cmdline.Form(c, r.WriteText, r.WriteJSON, nil)(t.Out); err != nil {
 		return err
 	}
 	if res.Verdict != explore.OK {

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io"
 
 	"github.com/urfave/cli/v3"
 
@@ -26,10 +28,7 @@ func hazardsCommand(t *term) *cli.Command {
 }
 
 func hazards(t *term, c *cli.Command) error {
-	if err := cmdline.OneOf(c, "json", "tsv"); err != nil {
-		return err
-	}
-	if err := atMost(c, 1); err != nil {
+	if err := cmp.Or(cmdline.OneOf(c, "json", "tsv"), atMost(c, 1)); err != nil {
 		return err
 	}
 	if len(operands(c)) == 0 {
@@ -38,7 +37,7 @@ func hazards(t *term, c *cli.Command) error {
 				return usagef("--%s goes with an IMAGE; - is the guest kernel", name)
 			}
 		}
-		return hazardTable(t, c)
+		return cmdline.Form(c, report.WriteHazardTable, report.WriteHazardTableJSON, report.WriteHazardTableTSV)(t.Out)
 	}
 	img, err := openImage(t, c, operand(c, 0))
 	if err != nil {
@@ -51,23 +50,9 @@ func hazards(t *term, c *cli.Command) error {
 	fmt.Fprintln(to, heading(c, img))
 	list, err := report.HazardPoints(img, t.Counter("hazards", "points"))
 	t.ProgressDone()
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case c.Bool("json"):
-		return report.WriteHazardsJSON(t.Out, list)
-	case c.Bool("tsv"):
-		return report.WriteHazardsTSV(t.Out, list)
 	}
-	return report.WriteHazards(t.Out, list, img.Profile())
-}
-
-func hazardTable(t *term, c *cli.Command) error {
-	switch {
-	case c.Bool("json"):
-		return report.WriteHazardTableJSON(t.Out)
-	case c.Bool("tsv"):
-		return report.WriteHazardTableTSV(t.Out)
-	}
-	return report.WriteHazardTable(t.Out)
+	text := func(w io.Writer, list []report.HazardPoint) error { return report.WriteHazards(w, list, img.Profile()) }
+	return cmdline.Form(c, text, report.WriteHazardsJSON, report.WriteHazardsTSV)(t.Out, list)
 }

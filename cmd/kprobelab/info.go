@@ -24,14 +24,11 @@ func infoCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "tasks", Usage: "of a memory dump, list the tasks instead"},
 			&cli.BoolFlag{Name: "dmesg", Usage: "of a memory dump, print the kernel's log instead"},
 		}, imageFlags()...),
-		Action: func(_ context.Context, c *cli.Command) error { return info(t, c) },
+		Action: upTo(1, func(_ context.Context, c *cli.Command) error { return info(t, c) }),
 	}
 }
 
 func info(t *term, c *cli.Command) error {
-	if err := atMost(c, 1); err != nil {
-		return err
-	}
 	if c.Bool("dmesg") && (c.Bool("tasks") || c.Bool("json")) {
 		return usagef("--dmesg goes with neither --tasks nor --json")
 	}

@@ -87,18 +87,12 @@ func kernelsSub(t *term, name, args, usage, description string, flags []cli.Flag
 			}
 			err = do(ctx, t, c, s)
 			t.ProgressDone()
-			return ofKernels(err)
+			if f := (*cmdline.Failure)(nil); err != nil && !errors.As(err, &f) {
+				err = fail(exitImage, err) // something cannot be had or read
+			}
+			return err
 		},
 	}
-}
-
-// ofKernels gives an error that has none its exit code: something cannot be had or read.
-func ofKernels(err error) error {
-	var f *cmdline.Failure
-	if err == nil || errors.As(err, &f) {
-		return err
-	}
-	return fail(exitImage, err)
 }
 
 // store is the user's folder of kernels, with the lock of the working directory.

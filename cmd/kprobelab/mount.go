@@ -43,14 +43,11 @@ func mountCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "registers", Destination: &p.registers, Usage: "let --watch have what the processor's four debug registers can have"},
 			&cli.BoolFlag{Name: "debug", Destination: &p.debug, Usage: "print every request of the file system"},
 		}, imageFlags()...),
-		Action: func(ctx context.Context, c *cli.Command) error { return p.run(ctx, t, c) },
+		Action: upTo(2, func(ctx context.Context, c *cli.Command) error { return p.run(ctx, t, c) }),
 	}
 }
 
 func (p *mounting) run(ctx context.Context, t *term, c *cli.Command) error {
-	if err := atMost(c, 2); err != nil {
-		return err
-	}
 	if p.dir = operand(c, 0); p.dir == "" {
 		return usagef("where to mount is missing: give an empty directory; try %s --help", c.FullName())
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,10 +45,7 @@ func probeCommand(t *term) *cli.Command {
 
 func probe(t *term, c *cli.Command) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(collectAt))
-	if err := cmdline.OneOf(c, "profile", "readme"); err != nil {
-		return err
-	}
-	if err := atMost(c, 1); err != nil {
+	if err := cmp.Or(cmdline.OneOf(c, "profile", "readme"), atMost(c, 1)); err != nil {
 		return err
 	}
 	if !c.IsSet("vars") && !c.IsSet("line") && !c.IsSet("definition") && !c.IsSet("calls") {

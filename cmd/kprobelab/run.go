@@ -24,7 +24,7 @@ func runCommand(t *term) *cli.Command {
 				Usage: "add a task that makes these `CALLS`, 'a(); b()' (repeatable)"},
 			&cli.IntFlag{Name: "cpus", Destination: &p.CPUs, DefaultText: "1", Usage: "number of `CPUS`"},
 		}, p.machine(), p.shown.flags(t), []cli.Flag{decoderFlag("x86asm")}, imageFlags()),
-		Action: func(_ context.Context, c *cli.Command) error { return t.differences(p.onImage(t, c)) },
+		Action: upTo(1, func(_ context.Context, c *cli.Command) error { return t.differences(p.onImage(t, c)) }),
 	}
 }
 
@@ -36,9 +36,6 @@ func (p *kernelDoor) call(text string) error {
 
 // onImage checks the plan, opens the image, and has the plan done.
 func (p *kernelDoor) onImage(t *term, c *cli.Command) error {
-	if err := atMost(c, 1); err != nil {
-		return err
-	}
 	if len(p.Probes)+len(p.Watches)+len(p.Events)+len(p.tracefs)+len(p.Jobs)+len(p.Tasks) == 0 {
 		return usagef("nothing to probe and nothing to call: give --kprobe SYM or --call 'name(arg, ...)'; try %s --help", c.FullName())
 	}

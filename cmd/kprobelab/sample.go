@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,10 +91,7 @@ func (r *sampleRun) check() error {
 const sampleBudget = 1_000_000_000
 
 func (r *sampleRun) run(t *term, c *cli.Command) (err error) {
-	if err := atMost(c, 0); err != nil {
-		return err
-	}
-	if err := r.check(); err != nil {
+	if err := cmp.Or(atMost(c, 0), r.check()); err != nil {
 		return err
 	}
 	img, err := openImage(t, c, "")

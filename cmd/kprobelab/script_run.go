@@ -1,6 +1,7 @@
 package main
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"os"
@@ -134,4 +135,23 @@ func (t *term) outputTo(name string) (to *term, closed func(*error), err error) 
 // scriptOutput takes what a script prints: the bytes go to its -o file, or pass as a program's do.
 func (t *term) scriptOutput() *script.Output {
 	return &script.Output{Out: t.Bytes(), Log: func(line string) { fmt.Fprintln(t.Err, line) }}
+}
+
+// The options of stap and bpftrace that these commands take, so that a command line of the tool's works here.
+//
+//go:embed tools/stap.txt
+var stapOptions string
+
+//go:embed tools/bpftrace.txt
+var bpftraceOptions string
+
+var stapTool, bpftraceTool = cmdline.ReadTool("stap", stapOptions), cmdline.ReadTool("bpftrace", bpftraceOptions)
+
+// asTool answers -V, and refuses options of a tool that cannot be had.
+func (t *term) asTool(c *cli.Command, tool *cmdline.Tool) (done bool, err error) {
+	if c.Bool("version") {
+		fmt.Fprintf(t.Out, "%s, as kprobelab has it\n", tool.Version)
+		return true, nil
+	}
+	return false, tool.Refuses(c)
 }

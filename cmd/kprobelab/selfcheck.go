@@ -37,10 +37,7 @@ func selfcheckCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object for each question"},
 		}, imageFlags()...),
 		Action: func(_ context.Context, c *cli.Command) error {
-			if err := atMost(c, 1); err != nil {
-				return err
-			}
-			if err := cmp.Or(cmdline.OneOf(c, "points", "all", "boundaries", "insides"), cmdline.OneOf(c, "all", "boundaries", "insides")); err != nil {
+			if err := cmp.Or(atMost(c, 1), cmdline.OneOf(c, "points", "all", "boundaries", "insides"), cmdline.OneOf(c, "all", "boundaries", "insides")); err != nil {
 				return err
 			}
 			for _, way := range []string{"points", "boundaries", "insides"} {
@@ -75,11 +72,7 @@ func runSelfcheck(t *term, c *cli.Command, timeout time.Duration) error {
 	if err != nil {
 		return run.MachineError(img, err)
 	}
-	write := r.WriteText
-	if c.Bool("json") {
-		write = r.WriteJSON
-	}
-	if err := write(t.Out); err != nil {
+	if err := cmdline.Form(c, r.WriteText, r.WriteJSON, nil)(t.Out); err != nil {
 		return err
 	}
 	switch {

@@ -38,7 +38,10 @@ func serve(ctx context.Context, t *term, c *cli.Command) error {
 	}
 	page := c.String("page")
 	if page == "" {
-		page = besideProgram(pageFile)
+		page = pageFile
+		if self, err := os.Executable(); err == nil {
+			page = filepath.Join(filepath.Dir(self), pageFile)
+		}
 	}
 	images := operands(c)
 	for i, path := range images {
@@ -63,13 +66,4 @@ func serve(ctx context.Context, t *term, c *cli.Command) error {
 	defer context.AfterFunc(ctx, func() { _ = l.Close() })() // Serve returns then
 	fmt.Fprintf(t.Out, "the page is at http://%s/ until this is interrupted\n", l.Addr())
 	return fail(exitImage, s.Serve(l))
-}
-
-// besideProgram is a file of the folder that the program is in.
-func besideProgram(name string) string {
-	self, err := os.Executable()
-	if err != nil {
-		return name
-	}
-	return filepath.Join(filepath.Dir(self), name)
 }

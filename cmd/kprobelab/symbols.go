@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/urfave/cli/v3"
@@ -24,10 +25,7 @@ func symbolsCommand(t *term) *cli.Command {
 }
 
 func symbols(t *term, c *cli.Command) error {
-	if err := cmdline.OneOf(c, "json", "tsv"); err != nil {
-		return err
-	}
-	if err := atMost(c, 2); err != nil {
+	if err := cmp.Or(cmdline.OneOf(c, "json", "tsv"), atMost(c, 2)); err != nil {
 		return err
 	}
 	pattern := operand(c, 1)
@@ -42,14 +40,7 @@ func symbols(t *term, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	write := report.WriteSymbols
-	switch {
-	case c.Bool("json"):
-		write = report.WriteSymbolsJSON
-	case c.Bool("tsv"):
-		write = report.WriteSymbolsTSV
-	}
-	if err := write(t.Out, list); err != nil {
+	if err := cmdline.Form(c, report.WriteSymbols, report.WriteSymbolsJSON, report.WriteSymbolsTSV)(t.Out, list); err != nil {
 		return err
 	}
 	if len(list) == 0 && pattern != "" {
