@@ -179,6 +179,7 @@ func TestHelpThatDoesNotFit(t *testing.T) {
 func TestWrapping(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"fits":     {strings.Repeat("é", HelpColumns), strings.Repeat("é", HelpColumns)},
+		"letters":  {strings.Repeat("é", 30) + " " + strings.Repeat("x", 40), strings.Repeat("é", 30) + " " + strings.Repeat("x", 40)},
 		"breaks":   {strings.Repeat("é", 40) + " " + strings.Repeat("x", 40), strings.Repeat("é", 40) + "\n  " + strings.Repeat("x", 40)},
 		"one_long": {strings.Repeat("x", 100) + " y", strings.Repeat("x", 100) + "\n  y"},
 		"nothing":  {"", ""},
@@ -230,6 +231,7 @@ func TestComplete(t *testing.T) {
 		"operand":              {"bash|plain|a|--name|b|-v|x", "plainx\ta,b|"},
 		"program":              {"bash|launch|x", "launchx\t|"},
 		"of_the_program":       {"bash|launch|prog|x", ":files|"},
+		"flag_of_the_program":  {"bash|launch|prog|--name|x", ":files|"},
 		"shell":                {"bash|completion|", "bash\t|fish\t|"},
 		"no_words":             {"bash", ""},
 	} {

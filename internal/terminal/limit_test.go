@@ -121,6 +121,7 @@ func TestOutputToAFile(t *testing.T) {
 	require.NoError(t, err)
 	_, _ = to.Bytes().Write([]byte("\x1b[1"))
 	_, _ = to.Out.Write([]byte("mxyz"))
+	require.Len(t, exits, 1)
 	require.Equal(t, 7, <-exits)
 	require.NoError(t, closed())
 	b, err := os.ReadFile(name)
