@@ -231,7 +231,7 @@ func TestComplete(t *testing.T) {
 		"operand":              {"bash|plain|a|--name|b|-v|x", "plainx\ta,b|"},
 		"program":              {"bash|launch|x", "launchx\t|"},
 		"of_the_program":       {"bash|launch|prog|x", ":files|"},
-		"flag_of_the_program":  {"bash|launch|prog|--name|x", ":files|"},
+		"flag_of_the_program":  {"bash|launch|prog|--name|B", ":files|"},
 		"shell":                {"bash|completion|", "bash\t|fish\t|"},
 		"no_words":             {"bash", ""},
 	} {
