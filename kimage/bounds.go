@@ -89,16 +89,25 @@ func (img *Image) findBounds(syms []Symbol) {
 	b.sinittext = firstOf(at["_sinittext"], init.Start)
 	b.einittext = firstOf(at["_einittext"], init.End)
 	b.end = firstOf(at["_end"], img.lastAddr())
-	b.entry = x86.Range{Start: at["__entry_text_start"], End: at["__entry_text_end"]}
+	b.onlyText = b.noData(syms)
+	// Without KALLSYMS_ALL, kallsyms leaves out what has the address of _etext: a range that ends there has no end among
+	// the symbols (scripts/kallsyms.c, symbol_valid).
+	span := func(start, end string) x86.Range {
+		r := x86.Range{Start: at[start], End: at[end]}
+		if r.Start != 0 && r.End == 0 && b.onlyText {
+			r.End = b.etext
+		}
+		return r
+	}
+	b.entry = span("__entry_text_start", "__entry_text_end")
 	if b.entry.Start == 0 || b.entry.End == 0 {
 		b.entry = img.sectionRange(".entry.text")
 	}
-	b.irqEntry = x86.Range{Start: at[irqEntryStart], End: at[irqEntryEnd]}
-	b.thunks = x86.Range{Start: at["__indirect_thunk_start"], End: at["__indirect_thunk_end"]}
+	b.irqEntry = span(irqEntryStart, irqEntryEnd)
+	b.thunks = span("__indirect_thunk_start", "__indirect_thunk_end")
 	if b.thunks.Start == 0 || b.thunks.End == 0 {
 		b.thunks = thunkSymbols(syms)
 	}
-	b.onlyText = b.noData(syms)
 }
 
 // objectBounds sets the bounds of an object that is no kernel: its executable sections
