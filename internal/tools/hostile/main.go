@@ -6,7 +6,8 @@
 // read; with odd guest code, in an image's own functions too; with random command
 // lines; with operations on a mount; with programs that use the packages from several
 // goroutines, forget machines, close them inside of handlers, and call the machine's own code with
-// garbage; with programs that make random system calls, and with damaged dumps of every form. It prints
+// garbage; with programs that make random system calls, and with damaged dumps of every form; with programs that are root on
+// a booted kernel, and attack the host from there. It prints
 // how many of each it tried, the most memory that one took and the longest, and fails
 // where one harmed the host: a crash, an exit code that is not documented, an error
 // without a sentence, a control character on the terminal, too much time or memory.
@@ -14,7 +15,7 @@
 // It must not know how the program works, only how it is called, and the form of its
 // archives.
 //
-//	hostile [-seed N] [-for TIME] [-only KIND] [-case N] bin/kprobelab [IMAGE...]
+//	hostile [-seed N] [-for TIME] [-only TEXT] [-case N] bin/kprobelab [IMAGE...]
 //
 // The seed and its number decide a case, but for files that change and mounts,
 // where the host's scheduler has a part. A finding's files are kept, with the
@@ -28,6 +29,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 )
@@ -50,7 +52,7 @@ func main() {
 	var o options
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().Unix()), "what decides every case")
 	flag.DurationVar(&o.length, "for", 10*time.Minute, "how long to go on")
-	flag.StringVar(&o.only, "only", "", "only cases of this `KIND`")
+	flag.StringVar(&o.only, "only", "", "only cases of kinds with this `TEXT` in their names")
 	flag.IntVar(&o.one, "case", -1, "only the case of this `NUMBER`, and keep its files")
 	flag.DurationVar(&o.limit, "limit", 2*time.Minute, "the most processor time that a case may take; in time, it may take five times as long")
 	flag.Int64Var(&o.memory, "memory", 2<<30, "the most `BYTES` that a case may take")
@@ -166,7 +168,7 @@ func (a *attacker) pick(rng *rand.Rand) *kind {
 	at := rng.IntN(total)
 	for i := range a.kinds {
 		if at -= a.kinds[i].weight; at < 0 {
-			if a.o.only != "" && a.kinds[i].name != a.o.only {
+			if !strings.Contains(a.kinds[i].name, a.o.only) {
 				return nil
 			}
 			return &a.kinds[i]
