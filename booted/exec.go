@@ -112,6 +112,9 @@ func (k *Kernel) initCalls(at x86.Addr) bool {
 func (k *Kernel) listen(others func(*x86.PtRegs) (bool, error), output func(int, []byte) error) (out *mailbox.Outcome, err error) {
 	var failed error
 	k.machine.OnHostCall(hostCalls, func(regs *x86.PtRegs) bool {
+		if out != nil || failed != nil {
+			return true // a program that traces the supervisor or init has let it go on: a trap came before the stop
+		}
 		op, ok := mailbox.IsCall(regs.AX)
 		if ok && k.initCalls(x86.Addr(regs.IP)) {
 			regs.AX = 0

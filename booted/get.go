@@ -76,26 +76,30 @@ func (g *getting) get(name string, depth int) error {
 	case kind != regular:
 		return refuse("its mode is %#o", st.mode)
 	}
-	if f.Data, err = g.file(name); err != nil {
+	if f.Data, err = g.file(name, st.size); err != nil {
 		return &FileError{name, err}
 	}
 	g.files = append(g.files, f)
 	return nil
 }
 
-// file reads a file to its end. It does not use the file's size, which procfs and its like give as 0.
-func (g *getting) file(name string) ([]byte, error) {
+// file reads a file to its end. The end is not at the file's size, which procfs and its like give as 0; a size that is too large is
+// refused before anything is read.
+func (g *getting) file(name string, size int64) ([]byte, error) {
+	if size > bounded.GuestOut-g.bytes {
+		return nil, errLarge
+	}
 	fd, err := g.k.asks("openat", atCurrent, name, readOnly|nonblock|noLinks|closeExec)
 	if err != nil {
 		return nil, err
 	}
-	var all bytes.Buffer
+	var all [][]byte
 	for {
 		b, err := g.k.piece("read", fd)
 		if err == nil {
-			all.Write(b)
+			all = append(all, b)
 			if g.bytes += int64(len(b)); g.bytes > bounded.GuestOut {
-				err = fmt.Errorf("%w: there is more than %d MiB", ErrOut, bounded.GuestOut>>20)
+				err = errLarge
 			}
 		}
 		if err != nil || len(b) == 0 {
@@ -103,10 +107,15 @@ func (g *getting) file(name string) ([]byte, error) {
 			if err == nil {
 				err = closed
 			}
-			return all.Bytes(), err
+			if err != nil {
+				return nil, err
+			}
+			return bytes.Join(all, nil), nil
 		}
 	}
 }
+
+var errLarge = fmt.Errorf("%w: there is more than %d MiB", ErrOut, bounded.GuestOut>>20)
 
 // piece reads what a system call puts into a buffer: read(2), getdents64(2).
 func (k *Kernel) piece(call string, fd int64) ([]byte, error) {

@@ -60,8 +60,8 @@ type Result struct {
 	Trouble []string
 }
 
-// ErrSupervisor: the supervisor of the programs has ended before them.
-var ErrSupervisor = errors.New("a program of the guest has ended the supervisor of the programs")
+// ErrSupervisor: the supervisor of the programs has ended before them, or speaks as it does not.
+var ErrSupervisor = errors.New("a program of the guest has ended or changed the supervisor of the programs")
 
 // Times of a session, in nanoseconds of virtual time.
 const (

@@ -137,7 +137,7 @@ func (v *supervision) output(rdi, at, size uint64) error {
 	}
 	b := make([]byte, size)
 	if err := v.k.machine.ReadUser(x86.Addr(at), b); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrSupervisor, err)
 	}
 	if n == 0 {
 		v.ready.sees(v.s.Ready, fd, b)

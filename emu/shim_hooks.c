@@ -635,6 +635,11 @@ static void on_out(uc_engine *uc, uint32_t port, int size, uint32_t value, void 
 
 	if (c->reason >= KPL_EXIT)
 		return;
+	if (in_user_mode(c)) { /* a program that may use ports makes no hypercall */
+		if (kpl_port_out(c, port, size, value))
+			stop_later(c, KPL_RESET);
+		return;
+	}
 	switch (port) {
 	case KPL_PORT_CALLOUT:
 		callout(c);

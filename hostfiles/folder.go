@@ -19,6 +19,9 @@ func Walk(host, guest string, fn func(File) error) error {
 	// The file that is named may be a link; links in a folder stay links.
 	root, err := filepath.EvalSymlinks(host)
 	if err != nil {
+		if _, plain := os.Stat(host); plain != nil {
+			err = plain // it has the name
+		}
 		return err
 	}
 	n := 0
@@ -46,6 +49,8 @@ func Walk(host, guest string, fn func(File) error) error {
 				return err
 			}
 			f.Mode = fs.ModeSymlink | 0o777
+		case name == root:
+			return fmt.Errorf("%s is %s, neither a file nor a folder", host, kind(info.Mode()))
 		default:
 			return nil
 		}

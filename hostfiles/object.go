@@ -31,6 +31,8 @@ type object struct {
 	noDefault bool
 	// dynamic: the file has a dynamic section.
 	dynamic bool
+	// end is the end of its last segment in the file.
+	end uint64
 
 	// path is its path in the tree it was found in.
 	path string
@@ -60,12 +62,15 @@ func readObject(r io.ReaderAt) (*object, error) {
 	var h elf.Header64
 	_ = binary.Read(bytes.NewReader(b[:]), binary.LittleEndian, &h) // it has all bytes
 	m := elf.Machine(h.Machine)
-	if elf.Data(b[elf.EI_DATA]) == elf.ELFDATA2MSB {
+	big := elf.Data(b[elf.EI_DATA]) == elf.ELFDATA2MSB
+	if big {
 		m = elf.Machine(binary.BigEndian.Uint16(b[18:]))
 	}
 	switch {
 	case m != elf.EM_X86_64 && machines[m] != "":
 		return nil, fmt.Errorf("%w: it is built for %s, the kernel is x86-64", ErrProgram, machines[m])
+	case big:
+		return nil, fmt.Errorf("%w: its ELF header is big-endian, the kernel is x86-64", ErrProgram)
 	case m != elf.EM_X86_64:
 		return nil, fmt.Errorf("%w: it is built for another architecture (%v), the kernel is x86-64", ErrProgram, m)
 	case elf.Class(b[elf.EI_CLASS]) != elf.ELFCLASS64:
@@ -90,6 +95,8 @@ func readObject(r io.ReaderAt) (*object, error) {
 func (o *object) read(r io.ReaderAt, segments []elf.Prog64) error {
 	for _, s := range segments {
 		switch elf.ProgType(s.Type) {
+		case elf.PT_LOAD:
+			o.end = max(o.end, s.Off+s.Filesz)
 		case elf.PT_INTERP:
 			b, err := piece(r, s.Off, s.Filesz, bounded.GuestPath+1)
 			if err != nil {

@@ -173,6 +173,8 @@ func (s *Set) program(p place, name string, depth int) (guest string, err error)
 		}
 	case err != nil:
 		return "", fmt.Errorf("%s: %w", name, err)
+	case o.end > uint64(info.Size()):
+		return "", fmt.Errorf("%s: %w: it is cut off: it has %d bytes, its segments reach to byte %d", name, ErrProgram, info.Size(), o.end)
 	default:
 		o.path, o.from = real, p.in
 		if err := s.needs(o); err != nil {

@@ -1,16 +1,21 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 )
+
+// ErrOutput: a program of a booted kernel has written more than the bound on the output, and is ended.
+var ErrOutput = errors.New("the output has reached --max-output")
 
 // pieceSize bounds the bytes of a program that are printed before the bound is looked at again. Control characters may make
 // them longer.
 const pieceSize = 4 << 10
 
 // Capped gives a sink what guest code can make endless, hits, steps and lines of the log, until printed says that most bytes
-// are printed. All other events still come, and at the end how much is missing.
+// are printed. All other events still come, and at the end how much is missing. A program of a booted kernel that writes more, or
+// its workload, gets an ErrOutput.
 func Capped(to Sink, most uint64, printed func() uint64) Sink {
 	_, records := to.(*JSON)
 	return &capped{to: to, most: most, printed: printed, whole: records}
@@ -37,7 +42,11 @@ func (o *capped) full() bool {
 // Put implements Sink.
 func (o *capped) Put(e Event) error {
 	switch e := e.(type) {
-	case Hit, Returned, Accessed, Step, Logged:
+	case Logged:
+		if o.full() {
+			return o.end(e.From == workload)
+		}
+	case Hit, Returned, Accessed, Step:
 		if o.full() {
 			return nil
 		}
@@ -52,6 +61,14 @@ func (o *capped) Put(e Event) error {
 	return o.to.Put(e)
 }
 
+// end returns the error for a program that wrote what is left out; nil for other events.
+func (o *capped) end(program bool) error {
+	if !program {
+		return nil
+	}
+	return fmt.Errorf("%w %d, and the program had not ended", ErrOutput, o.most)
+}
+
 func (o *capped) wrote(e Wrote) error {
 	size := pieceSize
 	if o.whole {
@@ -59,7 +76,7 @@ func (o *capped) wrote(e Wrote) error {
 	}
 	for piece := range slices.Chunk(e.Data, size) {
 		if o.full() {
-			return nil
+			return o.end(true)
 		}
 		if err := o.to.Put(Wrote{FD: e.FD, Data: piece}); err != nil {
 			return err

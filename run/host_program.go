@@ -124,7 +124,7 @@ func (r *runner) host(j bound) error {
 	lines := make([]*logLines, len(h.Workloads))
 	h.Workloads = slices.Clone(h.Workloads) // the plan may be done on several kernels at once
 	for i, w := range h.Workloads {
-		lines[i] = &logLines{r: r, kind: "workload"}
+		lines[i] = &logLines{r: r, kind: workload}
 		p := *w
 		p.Stdout, p.Stderr = lines[i], lines[i]
 		h.Workloads[i] = &p
@@ -160,6 +160,9 @@ func (r *runner) hostEnded(j bound, h *HostProgram, k *booted.Kernel, res *boote
 		if failed := r.failed(h, k, res, err); failed != nil {
 			return failed
 		}
+		if r.fullMemory(res) { // the killed process may be the supervisor
+			r.trouble(res.Trouble)
+		}
 		return programError(r.lab.Image.Name(), name, err)
 	}
 	r.put(Exited{j.Text, res.Code})
@@ -178,11 +181,11 @@ func (r *runner) hostEnded(j bound, h *HostProgram, k *booted.Kernel, res *boote
 	for i, w := range res.Workloads {
 		switch {
 		case res.NeverReady:
-			r.log("workload", fmt.Sprintf("%s ended before it was ready: no workload ran", name))
+			r.log(workload, fmt.Sprintf("%s ended before it was ready: no workload ran", name))
 		case res.Unstarted[i] != nil:
-			r.log("workload", res.Unstarted[i].Error())
+			r.log(workload, res.Unstarted[i].Error())
 		case w.Code != 0:
-			r.log("workload", fmt.Sprintf("workload %d ended with exit code %d", i+1, w.Code))
+			r.log(workload, fmt.Sprintf("workload %d ended with exit code %d", i+1, w.Code))
 		}
 		if res.NeverReady {
 			break
@@ -192,6 +195,7 @@ func (r *runner) hostEnded(j bound, h *HostProgram, k *booted.Kernel, res *boote
 		r.log("exec", name+" ended by SIGILL: it has an instruction that the guest's processor does not execute. If it was built for AVX, build it for "+
 			"all x86-64: -march=x86-64 for gcc and clang, GOAMD64=v1 for Go, -Ctarget-cpu=x86-64 for rustc")
 	}
+	r.fullMemory(res)
 	if res.Killed {
 		r.log("exec", name+" did not end by SIGINT, and was killed")
 	}
@@ -202,6 +206,15 @@ func (r *runner) hostEnded(j bound, h *HostProgram, k *booted.Kernel, res *boote
 		r.ended = &ExitError{Program: name, Code: res.Code}
 	}
 	return nil
+}
+
+// fullMemory says that the guest's memory was full, if its kernel killed a process for that.
+func (r *runner) fullMemory(res *booted.Result) bool {
+	full := slices.ContainsFunc(res.Trouble, func(line string) bool { return strings.Contains(line, "] Out of memory: Killed process ") })
+	if full {
+		r.log("exec", "the guest's memory was full, and its kernel killed a process: boot --memory makes a dump with more")
+	}
+	return full
 }
 
 // failed says what a kernel logged that panicked, and keeps its memory; nil if it did not.
@@ -257,6 +270,9 @@ func (r *runner) out(h *HostProgram, k *booted.Kernel) error {
 	return nil
 }
 
+// workload is where the lines of workloads come from, in the log.
+const workload = "workload"
+
 // logLines gives what is written as lines of the log.
 type logLines struct {
 	r    *runner
@@ -272,8 +288,10 @@ func (l *logLines) Write(b []byte) (int, error) {
 		if !ok && len(line) < longLine {
 			return len(b), nil
 		}
-		l.r.log(l.kind, line)
 		l.rest = []byte(rest)
+		if err := l.r.to.Put(Logged{l.kind, line}); err != nil {
+			return 0, err
+		}
 	}
 }
 

@@ -132,6 +132,7 @@ func TestCapped(t *testing.T) {
 		"a step":        {0, []Event{Step{}, Accessed{}, Returned{}, Done{}}, "[3 events more are not printed: the output has reached --max-output 0]Done "},
 		"a log":         {1, []Event{Logged{Line: "a"}, Logged{Line: "b"}, Done{}}, "[a][1 events more are not printed: the output has reached --max-output 1]Done "},
 		"output":        {3, []Event{Wrote{FD: 1, Data: []byte("abc")}, Wrote{FD: 1, Data: []byte("d")}, Done{}}, "abc[1 events more are not printed: the output has reached --max-output 3]Done "},
+		"workload":      {3, []Event{Logged{workload, "abc"}, Logged{workload, "d"}, Done{}}, "[abc][1 events more are not printed: the output has reached --max-output 3]Done "},
 		"all of it":     {3, []Event{Done{}, Wrote{FD: 1, Data: []byte("abcd"), All: true, Lost: 4}}, "Done [8 bytes more were written, and are not shown (--max-output)]"},
 		"all that fits": {9, []Event{Done{}, Wrote{FD: 1, Data: []byte("abcd"), All: true}}, "Done abcd"},
 		"lost before":   {9, []Event{Done{}, Wrote{FD: 1, Data: []byte("abcd"), All: true, Lost: 2}}, "Done abcd[2 bytes more were written, and are not shown (--max-output)]"},
@@ -140,7 +141,11 @@ func TestCapped(t *testing.T) {
 			out := &fixed{}
 			to := Capped(out, c.most, func() uint64 { return uint64(out.Len()) })
 			for _, e := range c.events {
-				require.NoError(t, to.Put(e))
+				if err := to.Put(e); err != nil {
+					require.ErrorIs(t, err, ErrOutput)
+					require.EqualError(t, err, "the output has reached --max-output 3, and the program had not ended")
+					require.Contains(t, []string{"output", "workload"}, name)
+				}
 			}
 			require.Equal(t, c.want, out.String())
 		})
