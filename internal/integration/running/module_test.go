@@ -15,6 +15,8 @@ import (
 	"kprobelab"
 	"kprobelab/booted"
 	"kprobelab/errno"
+	"kprobelab/internal/integration/dumps/runs"
+	"kprobelab/kprobestest"
 	"kprobelab/x86"
 )
 
@@ -218,5 +220,21 @@ func TestModulesThatAreRefused(t *testing.T) {
 		require.Equal(t, name, m.Name)
 		require.Contains(t, strings.Join(m.Log, "\n"), c.log, name)
 		require.Equal(t, ended{0, "still here\n", ""}, k.shell("echo still here"), name)
+	}
+}
+
+// TestModulesInATest: a test of one's own loads a module, works beside it, and gets its judgement.
+func TestModulesInATest(t *testing.T) {
+	k := boot(t, "6.1")
+	file := filepath.Join(t.TempDir(), "planted.ko")
+	require.NoError(t, os.WriteFile(file, built(t, k, "testdata/modules/planted")("planted"), 0o600))
+	m := kprobestest.New(t, &kprobestest.Options{Image: runs.File(t, "6.1")})
+	for want, parameters := range map[bool]string{true: "", false: "leaks=1"} {
+		j := m.Module(file, parameters, func() {
+			_, code := m.Exec("/bin/busybox", "sh", "-c", folders)
+			require.Zero(t, code)
+		})
+		require.Equal(t, want, j.Clean(), "%+v", j)
+		require.Equal(t, map[string][4]uint64{"vfs_mkdir": {5, 0, 0, 0}, "vfs_rmdir": {5, 5, 0, 0}}, hits(j))
 	}
 }
