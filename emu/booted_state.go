@@ -113,21 +113,22 @@ func (e *engine) putBack(s *interrupted) error {
 	return nil
 }
 
-// restorePage puts a page of physical memory back. Translations of its code are dropped; if the
-// engine cannot drop these alone, all translations are.
-func (e *engine) restorePage(u *C.kpl_undo) {
+// restorePage puts a page of physical memory back, and drops the translations of its code. It returns
+// whether the caller has to drop all translations, because the engine cannot drop these alone.
+func (e *engine) restorePage(u *C.kpl_undo) bool {
 	host, old := unsafe.Pointer(u.host), unsafe.Pointer(&u.old[0])
 	changed := *u.attr&C.KPL_FETCHED != 0 && C.memcmp(host, old, machine.PageSize) != 0
 	C.memcpy(host, old, machine.PageSize)
 	if !changed {
-		return
+		return false
+	}
+	b := e.b
+	at := b.text.Start.Add(int64(uint64(u.page) - b.textPhys))
+	if !at.In(b.text.Start, b.text.End) {
+		return true
 	}
 	for _, c := range e.cpus {
-		b := e.b
-		if at := b.text.Start.Add(int64(uint64(u.page) - b.textPhys)); at.In(b.text.Start, b.text.End) {
-			c.Drop(at, machine.PageSize)
-		} else {
-			C.kpl_cpu_drop_all(c.c)
-		}
+		c.Drop(at, machine.PageSize)
 	}
+	return false
 }

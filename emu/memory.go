@@ -194,10 +194,11 @@ func (e *engine) Changed(from int) []x86.Addr {
 
 func (e *engine) Rewind(from int) {
 	list := e.undoList()
+	all := false // translations are dropped, once for all pages
 	for i := len(list) - 1; i >= from; i-- {
 		u := list[i]
 		if u.ram != 0 {
-			e.restorePage(u)
+			all = e.restorePage(u) || all
 			continue
 		}
 		C.memcpy(unsafe.Pointer(u.host), unsafe.Pointer(&u.old[0]), machine.PageSize)
@@ -205,6 +206,11 @@ func (e *engine) Rewind(from int) {
 			for _, c := range e.cpus {
 				c.Drop(x86.Addr(u.page), machine.PageSize)
 			}
+		}
+	}
+	if all {
+		for _, c := range e.cpus {
+			C.kpl_cpu_drop_all(c.c)
 		}
 	}
 }
