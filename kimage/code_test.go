@@ -1,17 +1,19 @@
 package kimage_test
 
+// Nothing that imports kimage is imported here: go test would compile all of it again, for these tests alone.
+
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"kprobelab"
 	"kprobelab/decoder"
+	"kprobelab/kimage"
 	"kprobelab/x86"
 )
 
 func TestCode(t *testing.T) {
-	img, err := kprobelab.OpenImage("", nil)
+	img, err := kimage.Open("../testdata/guest.elf", nil)
 	require.NoError(t, err)
 	s := img.Lookup("strlen")[0]
 	next := s.Addr

@@ -3,25 +3,13 @@ package kimage_test
 import (
 	"fmt"
 	"log"
-	"os"
-	"path/filepath"
 
-	"kprobelab"
 	"kprobelab/kimage"
 )
 
 // A module is loaded into module space, and its symbols are found by name.
 func ExampleOptions_modules() {
-	dir, err := os.MkdirTemp("", "module")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "demo.ko")
-	if err := os.WriteFile(path, kprobelab.GuestModule(), 0o600); err != nil {
-		log.Fatal(err)
-	}
-	img, err := kimage.FromBytes("guest.elf", kprobelab.GuestELF(), &kimage.Options{Modules: []string{path}})
+	img, err := kimage.Open("../testdata/guest.elf", &kimage.Options{Modules: []string{"../testdata/demo.ko"}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -34,7 +22,7 @@ func ExampleOptions_modules() {
 // The processor that the boot-time text is made for has a name and features.
 func ExampleCPUModels() {
 	fmt.Println(kimage.CPUModels())
-	_, err := kimage.FromBytes("guest.elf", kprobelab.GuestELF(), &kimage.Options{CPU: "z80"})
+	_, err := kimage.Open("../testdata/guest.elf", &kimage.Options{CPU: "z80"})
 	fmt.Println(err)
 	// Output:
 	// [Broadwell Cascadelake-Server ClearwaterForest DiamondRapids EPYC EPYC-Genoa EPYC-Milan EPYC-Rome EPYC-Turin GraniteRapids Haswell Icelake-Server Nehalem SierraForest Skylake-Client kvm64 qemu64]
