@@ -174,7 +174,7 @@ guest: ## rebuild the embedded guest kernel, and the init of booted ones, from t
 	@$(MAKE) --no-print-directory -C testdata/guest
 	@$(MAKE) --no-print-directory -C testdata/init
 
-test: deps ## what a newcomer runs, in some minutes: vet, tests, a build without cgo
+test: deps ## what a newcomer runs, in some minutes: gofmt, vet, tests
 	@scripts/check.sh test
 
 test-page: page ## the page in a headless Chromium: lessons, steps, verdicts, accessibility (fetches both)

@@ -76,6 +76,13 @@ tests_with_kernel() (
 	tests -timeout 30m "$@"
 )
 
+# These take a third of the time of all tests. go test begins with what it is given first, so no core waits
+# for them at the end.
+longest="./internal/integration/running ./cmd/kprobelab ./internal/integration/userprobes"
+
+# shellcheck disable=SC2086
+tests_short() { tests_with_kernel -short $longest ./internal/process ./...; }
+
 # tests_whole: what make test shortens or skips. A package of which no test asks for -short, nor for a dump,
 # has run whole there; $KPROBELAB_REST leaves out what of the others is the same there.
 tests_whole() (
@@ -84,9 +91,8 @@ tests_whole() (
 	done)
 	KPROBELAB_REST=1
 	export KPROBELAB_REST
-	# The longest first, so that no core waits for it at the end.
 	# shellcheck disable=SC2086
-	tests_with_kernel -timeout 30m ./internal/integration/running ./cmd/kprobelab $packages
+	tests_with_kernel $longest $packages
 )
 
 # Without cgo, guest code runs on the engine in Go: all tests of what runs it are for
@@ -98,21 +104,30 @@ without_cgo() (
 )
 
 # make soak runs the race detector over the rest, too: code of one goroutine, and the command line where
-# it runs guest code, of which minutes add no goroutine.
+# it runs guest code, of which minutes add no goroutine, or prints and refuses. Signals, progress, mounts,
+# the page's server, kernels that are fetched, and what works on several files at once stay. A new test of the
+# command line is run here until it is named below.
 tests_race() {
 	started='\bgo (func|[A-Za-z_.]+\()|errgroup|sync\.WaitGroup|t\.Parallel'
 	packages=$(go list -f '{{.Dir}}' ./... | while read -r dir; do
 		if grep -qE "$started" "$dir"/*.go; then echo "$dir"; fi
 	done)
 	guests='^Test(EveryAddressIsAnsweredAlike|ScriptsOn(Dumps|RealKernels)|Slide.*|Drawn.*|AliasesOnBootedKernels|PlacesMeanTheSame.*)$'
-	guests="$guests|^TestScripts\$/^(bench|bench_against|bpftrace|events|exec|explain|hazards|json|optimized|perfetto|probe|run|sample|stap|steps|uprobe|watch)\$"
+	guests="$guests|^TestScripts\$/^(bench|bench_against|bpftrace|engine|engine_failure|events|exec|explain|hazards|info|json|old|optimized|perfetto|probe|run|sample|stap|steps|symbols|uprobe|usage|watch)\$"
+	guests="$guests|^Test(SamplesAreDocumentedAsTheyPrint|ReadmeShowsWhatIsPrinted|OptimizationIsDocumentedAsItPrints|ValuesFetched|TooManyTasks|SanitizedProgramsHaveUprobes|StapPointsOfAKernelWithDWARF|StapListOfAKernelWithDWARF|BytesOfAScript)\$"
 	# shellcheck disable=SC2086
 	tests -race -short -timeout 30m -skip "$guests" $packages
 }
 
-# What runs no guest code is the same there, and make test has run it.
+# What runs no guest code is the same there, and make test has run it. go vet sees other files only in packages
+# with a build constraint of cgo; of the rest, it would say the same twice.
 vet_and_test() {
-	go vet ./... || return 1
+	differ=$(go list -f '{{.Dir}}' ./... | while read -r dir; do
+		if grep -qE '^//go:build .*\bcgo\b' "$dir"/*.go; then echo "$dir"; fi
+	done)
+	# shellcheck disable=SC2086
+	go vet $differ || return 1
+	go build ./... || return 1
 	packages=$(go list -test -f '{{.ImportPath}} {{join .Deps " "}}' ./... |
 		awk '$1 ~ /\.test$/ && / kprobelab\/interp( |$)/ { sub(/\.test$/, "", $1); print $1 }')
 	# shellcheck disable=SC2086
@@ -120,8 +135,13 @@ vet_and_test() {
 }
 
 # Unicorn and FUSE are for Linux; the rest of the program is for every system. One system
-# that is neither Linux nor 64 bits wide stands for all: each costs a minute.
-check_elsewhere() { CGO_ENABLED=0 GOOS=windows GOARCH=386 go build ./...; }
+# that is neither Linux nor 64 bits wide stands for all: each costs a minute. The program is linked, and every
+# package that others import is compiled; our own tools and tests across packages are for the system they run on.
+check_elsewhere() (
+	export CGO_ENABLED=0 GOOS=windows GOARCH=386
+	# shellcheck disable=SC2046
+	go build $(go list ./... | grep -v '/internal/') && go build -o "$work/elsewhere.exe" ./cmd/kprobelab
+)
 
 # A skip for want of root has the word in its reason. It is asked of the runs of an
 # ordinary user, not of mount's: so root's own mounts are tried, too.
@@ -136,8 +156,13 @@ tests_of_root() {
 	return $bad
 }
 
+# Where there are some: without a list, go test links the tests of every package for nothing.
 check_benchmarks() {
-	go test -run '^$' -bench . -benchtime 1x ./... >"$work/bench" 2>&1 || {
+	packages=$(go list -f '{{.Dir}}' ./... | while read -r dir; do
+		if grep -q '^func Benchmark' "$dir"/*_test.go 2>/dev/null; then echo "$dir"; fi
+	done)
+	# shellcheck disable=SC2086
+	go test -vet=off -run '^$' -bench . -benchtime 1x $packages >"$work/bench" 2>&1 || {
 		cat "$work/bench"
 		return 1
 	}
@@ -149,8 +174,7 @@ test)
 	: >"$tally"
 	step "gofmt" check_gofmt
 	step "go vet" go vet ./...
-	step "tests, the long ones shortened" tests_with_kernel -short ./...
-	step "build without cgo" without_cgo go build ./...
+	step "tests, the long ones shortened" tests_short
 	;;
 check)
 	: >"$tally"
@@ -158,7 +182,7 @@ check)
 	step "go generate leaves no difference" check_generated
 	step "tests that were shortened, whole" tests_whole
 	step "tests with the race detector, where goroutines are started" tests_race
-	step "vet and tests without cgo, on the engine in Go" without_cgo vet_and_test
+	step "vet, build and tests without cgo, on the engine in Go" without_cgo vet_and_test
 	step "build for other systems without cgo" check_elsewhere
 	step "each benchmark once" check_benchmarks
 	;;

@@ -63,6 +63,19 @@ func Rest(tb testing.TB, name string) {
 	}
 }
 
+// One is for a test that takes long on each kernel: with -short, only 6.1 is used; with $KPROBELAB_REST,
+// the other kernels are.
+func One(tb testing.TB, name string) {
+	tb.Helper()
+	first := name == short[0]
+	if testing.Short() && !first {
+		tb.Skip("shortened: the dump of 6.1 stands for all")
+	}
+	if os.Getenv("KPROBELAB_REST") != "" && first {
+		tb.Skip("make test has run it on this kernel")
+	}
+}
+
 // DebugInfo returns the path of a kernel's vmlinux with DWARF, as scripts/kernel.sh --debuginfo
 // leaves it; empty if it is absent: it is 600 MB.
 func DebugInfo(release string) string {

@@ -45,7 +45,7 @@ func TestBreakpointsOfTheGuests(t *testing.T) {
 	require.NoError(t, err)
 	for _, name := range dumps.Running {
 		t.Run(name, func(t *testing.T) {
-			dumps.Rest(t, name)
+			dumps.One(t, name)
 			k := boot(t, name)
 			k.put("/breakpoints", program)
 			k.breakpoints(name, string(want), "60", "1")
