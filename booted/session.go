@@ -60,7 +60,7 @@ type Result struct {
 	Trouble []string
 }
 
-// ErrSupervisor: the supervisor of the programs has ended before them, or speaks as it does not.
+// ErrSupervisor: the supervisor of the programs has ended before them, or a message is not one of its own.
 var ErrSupervisor = errors.New("a program of the guest has ended or changed the supervisor of the programs")
 
 // Times of a session, in nanoseconds of virtual time.

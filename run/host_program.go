@@ -270,7 +270,7 @@ func (r *runner) out(h *HostProgram, k *booted.Kernel) error {
 	return nil
 }
 
-// workload is where the lines of workloads come from, in the log.
+// workload marks the lines of workloads in the log.
 const workload = "workload"
 
 // logLines gives what is written as lines of the log.

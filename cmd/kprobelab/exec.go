@@ -186,7 +186,7 @@ func hostFlags(h *run.HostOptions) []cli.Flag {
 	}
 }
 
-// right has set read the value of a flag.
+// right reads the values of a flag with set, and names the flag in an error.
 func right(flag string, set func(string) error) cmdline.Each {
 	return func(text string) error {
 		if err := set(text); err != nil {

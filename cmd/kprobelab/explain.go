@@ -75,7 +75,7 @@ func explain(t *term, c *cli.Command) error {
 	return t.explained(c, s.Heading, e)
 }
 
-// explained writes an explanation, as text below its heading.
+// explained writes an explanation; a text has a heading.
 func (t *term) explained(c *cli.Command, heading string, e interface {
 	WriteJSON(io.Writer) error
 	WriteText(io.Writer, report.Style) error

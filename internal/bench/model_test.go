@@ -68,7 +68,7 @@ func TestRatios(t *testing.T) {
 	require.InDelta(t, 16.5, doc[0], 0.01)
 }
 
-// A processor is one by name, or a file that describes it; a word that is neither names those that there are.
+// A processor has a name, or a file that describes it; another word is refused with the names.
 func TestProcessorsByNameOrFile(t *testing.T) {
 	h, err := FindHardware("i386")
 	require.NoError(t, err)

@@ -62,7 +62,7 @@ func EveryCommand(c *cli.Command, do func(*cli.Command)) {
 	}
 }
 
-// OnlyCommands is the action of a command that only has commands.
+// OnlyCommands is the action of a command without work of its own.
 func OnlyCommands(_ context.Context, c *cli.Command) error {
 	if c.Args().Present() {
 		return NoCommand(c, c.Args().First())

@@ -28,7 +28,7 @@ func (f *Failure) Unwrap() error { return f.Err }
 // Fail gives an error its exit code.
 func Fail(code int, err error) error { return &Failure{code, err} }
 
-// ErrSaid is the error of a failure that nothing more is said of.
+// ErrSaid is a failure that has been reported already.
 var ErrSaid = errors.New("")
 
 // ExitUsage is the exit code of a wrong command line.

@@ -13,12 +13,12 @@ type Progress struct {
 	// MaxRuns is Options.MaxRuns.
 	MaxRuns int
 
-	// what begins a line: explore, for one scenario of several with its name.
+	// what begins a line: "explore", and the scenario's name if there are several.
 	what  string
 	since time.Time
 	next  time.Duration
 	now   func() time.Time
-	// bounded is whether it was said when the exploration ends.
+	// bounded: it has been said when the exploration ends.
 	bounded bool
 }
 

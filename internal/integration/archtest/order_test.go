@@ -61,7 +61,7 @@ var alone = map[string][]string{
 	"internal/ctype":          {},
 	"internal/place":          {"x86", "errno"},
 	"internal/bounded":        {},
-	// A command line and a terminal know nothing of what is done.
+	// A command line and a terminal do not know kernels and probes.
 	"internal/cmdline":      {},
 	"internal/terminal":     {},
 	"internal/tracing/word": {},

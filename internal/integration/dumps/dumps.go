@@ -63,8 +63,8 @@ func Rest(tb testing.TB, name string) {
 	}
 }
 
-// One is for a test that takes long on each kernel: with -short, only 6.1 is used; with $KPROBELAB_REST,
-// the other kernels are.
+// One is for a test that takes long on each kernel: -short runs it on 6.1 only, and $KPROBELAB_REST on the
+// other kernels.
 func One(tb testing.TB, name string) {
 	tb.Helper()
 	first := name == short[0]

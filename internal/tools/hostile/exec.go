@@ -86,7 +86,7 @@ func (c *tryOut) execute(name string, b []byte) string {
 	return path
 }
 
-// oddPrograms are random bytes behind an ELF header, headers with random fields, and scripts.
+// oddPrograms are random bytes after an ELF header, headers with random fields, and scripts.
 func oddPrograms(c *tryOut) {
 	var b []byte
 	switch c.rng.IntN(4) {
