@@ -102,20 +102,13 @@ func (s *Store) Busybox(ctx context.Context) (string, error) {
 // Wrap makes a program that runs a program of a tool's folder with these arguments before its own,
 // by the loader and the libraries in the folder.
 func (s *Store) Wrap(dir, program string, args ...string) (string, error) {
-	const libraries = "lib/x86_64-linux-gnu"
-	loader := ""
-	for _, name := range []string{"lib64/ld-linux-x86-64.so.2", "usr/lib64/ld-linux-x86-64.so.2", "usr/" + libraries + "/ld-linux-x86-64.so.2"} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-			loader = filepath.Join(dir, name)
-			break
-		}
-	}
+	loader := loaderIn(dir)
 	for _, name := range []string{loader, filepath.Join(dir, program)} {
 		if _, err := os.Stat(name); err != nil {
 			return "", fmt.Errorf("%w: %s has no %s", ErrKernel, dir, program)
 		}
 	}
-	path := filepath.Join(dir, libraries) + ":" + filepath.Join(dir, "usr", libraries)
+	path := libraryPath(dir)
 	llvm, _ := filepath.Glob(filepath.Join(dir, "usr/lib/llvm-*/lib"))
 	for _, name := range llvm {
 		path += ":" + name
@@ -130,6 +123,25 @@ func (s *Store) Wrap(dir, program string, args ...string) (string, error) {
 		return "", err
 	}
 	return at, os.Chmod(at, 0o755)
+}
+
+// loaderIn finds the loader of programs in an unpacked system; "" for none.
+func loaderIn(dir string) string {
+	for _, name := range []string{"lib64", "usr/lib64", "usr/lib/x86_64-linux-gnu"} {
+		name = filepath.Join(dir, name, "ld-linux-x86-64.so.2")
+		if _, err := os.Stat(name); err == nil {
+			return name
+		}
+	}
+	return ""
+}
+
+// libraries is the folder of libraries in a system.
+const libraries = "lib/x86_64-linux-gnu"
+
+// libraryPath has the folders of libraries in an unpacked system, as its loader takes them.
+func libraryPath(dir string) string {
+	return filepath.Join(dir, libraries) + ":" + filepath.Join(dir, "usr", libraries)
 }
 
 // quoted is a text as one word of the shell.

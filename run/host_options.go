@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"path"
@@ -29,9 +30,14 @@ type HostOptions struct {
 	Core string
 	// Rights are the program's.
 	Rights booted.Rights
-	// Module is a file with parameters after it.
-	Module string
+	// Module is a file with parameters after it, Build a folder with parameters after it, of which Builder makes the
+	// module of each kernel.
+	Module, Build string
+	Builder       Builder
 }
+
+// Builder builds the module of a folder for a kernel's release, and returns its name and its code.
+type Builder func(ctx context.Context, release, folder string) (name string, code []byte, err error)
 
 // HostJob makes the program of a job a program of the host: it finds the files that this one needs.
 func (o *HostOptions) HostJob(j *Job) error {
@@ -88,7 +94,7 @@ func (o *HostOptions) files(s *hostfiles.Set) (err error) {
 	return nil
 }
 
-// beside fills in the values of --ready, --workload, --out and --module.
+// beside fills in the values of --ready, --workload, --out, --module and --build.
 func (o *HostOptions) beside(p *HostProgram) (err error) {
 	if o.Ready != "" {
 		if p.Ready, err = regexp.Compile(o.Ready); err != nil {
@@ -105,14 +111,19 @@ func (o *HostOptions) beside(p *HostProgram) (err error) {
 		}
 		p.Outs = append(p.Outs, out)
 	}
-	if o.Module == "" {
-		return nil
+	switch {
+	case o.Module != "" && o.Build != "":
+		return misused("--module and --build: a run has one module")
+	case o.Build != "":
+		folder, parameters, _ := strings.Cut(strings.TrimSpace(o.Build), " ")
+		p.Module = &Module{Name: folder, Parameters: strings.TrimSpace(parameters), build: o.Builder}
+	case o.Module != "":
+		file, parameters, _ := strings.Cut(strings.TrimSpace(o.Module), " ")
+		code, err := kimage.ReadUnpacked(file)
+		if err != nil {
+			return unusable(err)
+		}
+		p.Module = &Module{Name: file, Code: code, Parameters: strings.TrimSpace(parameters)}
 	}
-	file, parameters, _ := strings.Cut(strings.TrimSpace(o.Module), " ")
-	code, err := kimage.ReadUnpacked(file)
-	if err != nil {
-		return unusable(err)
-	}
-	p.Module = &Module{Name: file, Code: code, Parameters: strings.TrimSpace(parameters)}
 	return nil
 }

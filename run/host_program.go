@@ -53,9 +53,20 @@ func ParseOut(text string) (Out, error) {
 
 // Module is a module of the kernel's own kind, with its parameters.
 type Module struct {
+	// Name is its file's, or that of the folder from which build makes it.
 	Name       string
 	Code       []byte
 	Parameters string
+	// build is not nil if the module is built for each kernel.
+	build Builder
+}
+
+// file has the module's name and code for a kernel's release.
+func (m *Module) file(ctx context.Context, release string) (name string, code []byte, err error) {
+	if m.build == nil {
+		return m.Name, m.Code, nil
+	}
+	return m.build(ctx, release, m.Name)
 }
 
 // ErrFailed: the guest kernel failed while a program ran: a panic, or an oops.

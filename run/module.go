@@ -12,7 +12,11 @@ func (r *runner) load(k *booted.Kernel, h *HostProgram) (*booted.Module, error) 
 	if h.Module == nil {
 		return nil, nil
 	}
-	m, err := k.Load(h.Context, h.Module.Name, h.Module.Code, h.Module.Parameters)
+	name, code, err := h.Module.file(h.Context, r.lab.Image.Release())
+	if err != nil {
+		return nil, refused(OneLine(err))
+	}
+	m, err := k.Load(h.Context, name, code, h.Module.Parameters)
 	if err == nil {
 		for _, p := range m.Probes {
 			r.log("module", fmt.Sprintf("%s has a %s at %s", m.Name, kindOf(&p), p.Place))

@@ -1,6 +1,9 @@
 package run
 
 import (
+	"context"
+	"errors"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,4 +22,30 @@ func TestCountsOfProbes(t *testing.T) {
 		require.Equal(t, want, counts(&p))
 	}
 	require.Equal(t, "return probe", kindOf(&booted.ModuleProbe{Return: true, Errno: errno.EINVAL}))
+}
+
+// TestModuleOfAFolder: a module of a folder is built for each kernel's release, with the parameters of the option.
+func TestModuleOfAFolder(t *testing.T) {
+	program := Job{Program: &booted.Program{Args: []string{os.Args[0]}}}
+	o := &HostOptions{Build: " dir at=5 x=1", Builder: func(_ context.Context, release, folder string) (string, []byte, error) {
+		if release == "5.4" {
+			return "", nil, errors.New("no headers")
+		}
+		return folder + ".ko", []byte(release), nil
+	}}
+	job := program
+	require.NoError(t, o.HostJob(&job))
+	m := job.Host.Module
+	require.Equal(t, "at=5 x=1", m.Parameters)
+	for _, release := range []string{"5.10", "6.1"} {
+		name, code, err := m.file(t.Context(), release)
+		require.NoError(t, err)
+		require.Equal(t, "dir.ko "+release, name+" "+string(code))
+	}
+	_, _, err := m.file(t.Context(), "5.4")
+	require.EqualError(t, err, "no headers")
+
+	job = program
+	o.Module = "a.ko"
+	require.ErrorContains(t, o.HostJob(&job), "a run has one module")
 }

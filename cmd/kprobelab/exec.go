@@ -67,7 +67,7 @@ func execCommand(t *term) *cli.Command {
 
 // do checks the plan, finds the booted kernel, and has the plan done.
 func (p *execDoor) do(ctx context.Context, t *term, c *cli.Command) error {
-	if err := p.program(c); err != nil {
+	if err := p.program(t, c); err != nil {
 		return err
 	}
 	if err := p.check(c); err != nil {
@@ -104,7 +104,7 @@ func (p *execDoor) do(ctx context.Context, t *term, c *cli.Command) error {
 
 // program puts PROGRAM among the jobs, and gives all programs what the flags say. What a program needs of the host comes in
 // here: the plan's jobs have it as a booted.Program.
-func (p *execDoor) program(c *cli.Command) error {
+func (p *execDoor) program(t *term, c *cli.Command) error {
 	args := c.Args().Slice()
 	if len(args) == 0 && len(p.Jobs) == 0 {
 		return usagef("there is no PROGRAM to run; try %s --help", c.FullName())
@@ -130,6 +130,13 @@ func (p *execDoor) program(c *cli.Command) error {
 	}
 	if err != nil || !alone {
 		return err
+	}
+	p.host.Builder = func(ctx context.Context, release, folder string) (string, []byte, error) {
+		s, err := t.store(c)
+		if err != nil {
+			return "", nil, err
+		}
+		return s.BuildModule(ctx, release, folder)
 	}
 	return p.host.HostJob(&p.Jobs[own])
 }
@@ -183,6 +190,8 @@ func hostFlags(h *run.HostOptions) []cli.Flag {
 		&cli.StringFlag{Name: "core", Destination: &h.Core, Usage: "if the kernel panics, write its memory to `FILE`, for crash and gdb"},
 		&cli.GenericFlag{Name: "module", Value: cmdline.Each(func(text string) error { h.Module = text; return nil }),
 			Usage: "load a module of the kernel's before, 'FILE.ko [PARAM=VALUE]', unload it after, and say what it has left"},
+		&cli.GenericFlag{Name: "build", Value: cmdline.Each(func(text string) error { h.Build = text; return nil }),
+			Usage: "the same with the module of a folder, 'DIR [PARAM=VALUE]', built for each kernel with its own headers, make and gcc"},
 	}
 }
 

@@ -14,6 +14,12 @@ const (
 	// PackageModules bounds the modules of a package, unpacked, in bytes. Debian's largest have half a gigabyte.
 	// Test: TestImagesThatAreTooLong
 	PackageModules = 4 << 30
+	// ModuleSources bounds a folder from which a module is built, in bytes.
+	// Test: TestModulesThatAreNotBuilt
+	ModuleSources = 64 << 20
+	// BuildOutput bounds what is kept of the output of a build, in bytes.
+	// Test: TestModulesThatAreNotBuilt
+	BuildOutput = 64 << 10
 	// Wraps bounds how many files lie in each other: a unified image, the packed image in it, a bzImage, an ELF.
 	// Test: TestContainersWrong
 	Wraps = 5
