@@ -3,6 +3,8 @@ package kprobelab
 import (
 	"encoding/binary"
 
+	"kprobelab/decoder"
+	"kprobelab/kimage"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/watch/registers"
 	"kprobelab/x86"
@@ -10,6 +12,36 @@ import (
 
 // entryArea is cpu_entry_area's part of the address space (Documentation/arch/x86/x86_64/mm.rst).
 var entryArea = x86.Range{Start: 0xfffffe0000000000, End: 0xfffffe8000000000}
+
+// entryChecks are the functions that compare an address with cpu_entry_area; compilers have the first within the others.
+var entryChecks = []string{"within_cpu_entry", "arch_build_bp_info", "hw_breakpoint_arch_parse"}
+
+// entryAreaOf is the part of the area that a kernel protects, as its own code has it: the areas of all the CPUs that it
+// was built for (CPU_ENTRY_AREA_MAP_SIZE), or from 6.2 on the whole part.
+func entryAreaOf(img *kimage.Image) x86.Range {
+	r := entryArea
+	for _, f := range entryChecks {
+		found, begun := false, false
+		img.Walk(f, func(_ x86.Addr, i *decoder.Inst) bool {
+			if i.Encoding != decoder.EncPrimary {
+				return true
+			}
+			switch imm := x86.Addr(i.Imm()); {
+			case i.Opcode >= 0xb8 && i.Opcode <= 0xbf && imm == entryArea.Start-1: // mov $start-1, then add $size
+				begun = true
+			case i.Opcode >= 0xb8 && i.Opcode <= 0xbf && imm.In(entryArea.Start, entryArea.End): // mov $end-1
+				r.End, found = imm+1, true
+			case begun && (i.Opcode == 0x05 || i.Opcode == 0x81) && i.Imm() > 0:
+				r.End, found = entryArea.Start+imm, true
+			}
+			return !found
+		})
+		if found {
+			return r
+		}
+	}
+	return r
+}
 
 // gdtSize is GDT_SIZE: 16 entries of 8 bytes.
 const gdtSize = 128
@@ -38,7 +70,7 @@ func (l *Lab) Registers() *registers.Set {
 }
 
 func (l *Lab) entryMemory() []x86.Range {
-	list := []x86.Range{entryArea}
+	list := []x86.Range{entryAreaOf(l.Image)}
 	if at, ok := l.variable("__per_cpu_offset"); ok {
 		list = append(list, x86.Range{Start: at, End: at.Add(8 * int64(l.processors()))})
 	}

@@ -10,7 +10,18 @@ import (
 
 	"kprobelab/internal/breakpoints"
 	"kprobelab/internal/integration/dumps"
+	"kprobelab/x86"
 )
+
+// TestEntryAreaByTheImage: the part of the address space that no register may watch is the areas of the CPUs that a kernel
+// was built for, 8192 of 236 KiB and a page, or from 6.2 on all of cpu_entry_area's.
+func TestEntryAreaByTheImage(t *testing.T) {
+	for name, end := range map[string]x86.Addr{"5.10": 0xfffffe0076001000, "6.1": 0xfffffe0076001000, "6.12": 0xfffffe8000000000, "newest": 0xfffffe8000000000} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, x86.Range{Start: 0xfffffe0000000000, End: end}, boot(t, name).Registers().Kernel.Entry[0])
+		})
+	}
+}
 
 // TestDebugRegisters: a program requests hardware breakpoints of booted kernels at random, by task,
 // by CPU and by ptrace; the rules give the same answers. QUESTIONS is the number of requests, to
