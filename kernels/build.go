@@ -77,7 +77,7 @@ func copyFolder(folder, to string) error {
 	return err
 }
 
-// kbuild builds the modules of a folder. A folder with a space in its name is none for make.
+// kbuild builds the modules of a folder. Neither path may have a space: make takes it for two.
 func kbuild(ctx context.Context, headers, folder string) error {
 	compiler := compilerOf(headers)
 	// BTF would take pahole.
