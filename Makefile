@@ -22,11 +22,17 @@ quoted = '$(subst ','\'',$(1))'
 # runs a make: the build cache compares flags as text, and built everything twice.
 # cgo takes a flag in quotes as one; a path with a space was two.
 empty =
+comma = ,
 quote = $(if $(findstring $(empty) ,$(CURDIR)),')
 cflags = -O2 -g $(quote)-I$(unicorn)/include$(quote)
 ldflags = $(quote)-L$(unicorn)/lib$(quote)
 export CGO_CFLAGS := $(if $(findstring $(cflags),$(CGO_CFLAGS)),$(CGO_CFLAGS),$(strip $(cflags) $(CGO_CFLAGS)))
 export CGO_LDFLAGS := $(if $(findstring $(ldflags),$(CGO_LDFLAGS)),$(CGO_LDFLAGS),$(strip $(ldflags) $(CGO_LDFLAGS)))
+
+# Without the tag unicorn a build has the engine in Go alone, and needs nothing but Go. Tags of the
+# caller's GOFLAGS are kept: go takes the last -tags only.
+gotags = $(patsubst -tags=%,%,$(filter -tags=%,$(GOFLAGS)))
+export GOFLAGS := $(strip -tags=$(if $(filter unicorn unicorn$(comma)% %$(comma)unicorn,$(gotags)),$(gotags),unicorn$(addprefix $(comma),$(gotags))) $(filter-out -tags=%,$(GOFLAGS)))
 
 # git refuses a clone that belongs to another user, as in many CI containers;
 # the build would then fail for want of a version to stamp.
@@ -45,7 +51,7 @@ deps-test: ## the decoders that ours is compared with, into .cache/decoders (no 
 # netgo and osusergo leave out glibc's resolvers, which a static program cannot
 # load: the linker warned of each.
 build: deps ## bin/kprobelab, static, runs from anywhere
-	@go build -trimpath -buildvcs=$(buildvcs) -tags netgo,osusergo \
+	@go build -trimpath -buildvcs=$(buildvcs) -tags unicorn,netgo,osusergo \
 		-ldflags '-linkmode external -extldflags "-static"' -o bin/kprobelab ./cmd/kprobelab
 	@echo "built bin/kprobelab"
 
@@ -230,7 +236,7 @@ bench-scan: build ## scan of a whole kernel image against objdump -d of its text
 	@scripts/bench-scan.sh bin/kprobelab
 
 env: ## the lines that let a plain `go test` find Unicorn: eval "$(make env)"
-	@printf 'export CGO_CFLAGS="%s"\nexport CGO_LDFLAGS="%s"\n' "$(CGO_CFLAGS)" "$(CGO_LDFLAGS)"
+	@printf 'export CGO_CFLAGS="%s"\nexport CGO_LDFLAGS="%s"\nexport GOFLAGS="%s"\n' "$(CGO_CFLAGS)" "$(CGO_LDFLAGS)" "$(GOFLAGS)"
 
 clean: ## remove what was built
 	@rm -rf bin .cache/check

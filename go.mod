@@ -1,6 +1,8 @@
 module kprobelab
 
-go 1.26.8
+go 1.26.0
+
+toolchain go1.26.8
 
 require (
 	github.com/ProtonMail/go-crypto v1.3.0

@@ -1,4 +1,4 @@
-//go:build cgo && linux && amd64
+//go:build unicorn && cgo && linux && amd64
 
 /* The local APIC and its timer, in virtual time (SDM Vol. 3A, chapter 11), and when
  * the machine has to look again. The timer counts nanoseconds. */

@@ -1,4 +1,4 @@
-//go:build cgo && linux && amd64
+//go:build unicorn && cgo && linux && amd64
 
 /* What a CPU needs of its engine and the Go binding has no call for. */
 

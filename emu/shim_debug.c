@@ -1,4 +1,4 @@
-//go:build cgo && linux && amd64
+//go:build unicorn && cgo && linux && amd64
 
 /* The debug registers of a booted kernel's CPUs (SDM Vol. 3B, "Debug Registers" and "Debug
  * Exceptions"). The engine has some of its own, but no breakpoints: an access meets none, and

@@ -1,4 +1,4 @@
-//go:build cgo && linux && amd64
+//go:build unicorn && cgo && linux && amd64
 
 /* What else a quiet kernel reads and writes: the devices' registers in memory, the
  * ports, the model specific registers, the time stamp counter. What is not there

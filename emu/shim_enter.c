@@ -1,4 +1,4 @@
-//go:build cgo && linux && amd64
+//go:build unicorn && cgo && linux && amd64
 
 /* How a booted kernel is entered: exceptions, interrupts and system calls, as the
  * processor does it (SDM Vol. 3A, 6.14 "Exception and Interrupt Handling in 64-bit

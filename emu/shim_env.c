@@ -1,4 +1,4 @@
-//go:build cgo && linux && amd64
+//go:build unicorn && cgo && linux && amd64
 
 /* What the engine keeps of a CPU and has no register numbers for: the caches of
  * segments, the flags that say which mode it is in, the exception in flight. The

@@ -1,4 +1,4 @@
-//go:build cgo && linux && amd64
+//go:build unicorn && cgo && linux && amd64
 
 /* Helpers of the engine that compute wrongly, in ours. Translated code calls a helper for an
  * instruction; the linker puts these in the place of the engine's own (--wrap in helpers.go), so

@@ -1,4 +1,4 @@
-//go:build cgo && linux && amd64
+//go:build unicorn && cgo && linux && amd64
 
 /* The hooks, which the engine calls: TLB fills, blocks, exceptions, hypercalls.
  * doc.go follows a hit through them ("A hit, from the hook to Go and back"). */

@@ -1,4 +1,4 @@
-//go:build cgo && linux && amd64
+//go:build unicorn && cgo && linux && amd64
 
 /* The registers of an engine: as pt_regs, and as what a task switch moves. */
 

@@ -1,4 +1,4 @@
-//go:build cgo && linux && amd64
+//go:build unicorn && cgo && linux && amd64
 
 /* Two views of text. If the host changes a page of a booted kernel's text (an int3, a jump, the call of
  * a trampoline), the guest reads and writes another page, which holds the text without the host's

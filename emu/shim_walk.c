@@ -1,4 +1,4 @@
-//go:build cgo && linux && amd64
+//go:build unicorn && cgo && linux && amd64
 
 /* The page tables of a booted kernel, walked as the processor does
  * (SDM Vol. 3A, 4.5 "4-Level Paging and 5-Level Paging"). */

@@ -1,4 +1,4 @@
-//go:build cgo && linux && amd64
+//go:build unicorn && cgo && linux && amd64
 
 /* Watchpoints: memory hooks record an instruction's accesses to watched bytes, and the code
  * hook of the next instruction reports them to Go. The hooks exist only while memory is

@@ -1,4 +1,4 @@
-//go:build cgo && linux && amd64
+//go:build unicorn && cgo && linux && amd64
 
 /* The window: a second mapping of a booted kernel's memory in an engine. Watched pages are accessed
  * there, so that the engine reports the virtual address of an access, not only the physical one. */

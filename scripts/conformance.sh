@@ -32,7 +32,7 @@ clang=$(clang) || cannot "clang cannot be had (see above)"
 
 "$clang" -O2 -g -target bpf -c "$source" -o "$object" || die "the BPF source does not compile"
 (cd "$root" && CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o "$work/init" ./internal/tools/conformance/guest &&
-	CGO_ENABLED=${MEASURED:-0} go build -o "$work/boot" ./internal/tools/conformance/boot)
+	CGO_ENABLED=${MEASURED:-0} go build -tags unicorn -o "$work/boot" ./internal/tools/conformance/boot)
 
 began=$(date +%s)
 # A path may have blanks or stars in it: only the ends of lines divide.

@@ -1,5 +1,5 @@
-// Package engine knows the engines that this build has: Unicorn (emu) on Linux/amd64
-// with cgo, and the one in Go (interp) everywhere.
+// Package engine knows the engines that this build has: Unicorn (emu) with the build tag unicorn, on
+// Linux/amd64 with cgo, and the one in Go (interp) everywhere.
 //
 // It must not know what runs on them.
 package engine
@@ -72,7 +72,7 @@ func Named(name string) (*Engine, error) {
 		}
 	}
 	if name == "unicorn" {
-		return nil, fmt.Errorf("%w %s, which is for Linux/amd64 with cgo; it has %s", ErrMissing, name, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("%w %s, which needs Linux/amd64, cgo and the build tag unicorn; it has %s", ErrMissing, name, strings.Join(Names(), ", "))
 	}
 	return nil, fmt.Errorf("engine %q is not one of %s: %w", name, strings.Join(Known, ", "), errno.EINVAL)
 }

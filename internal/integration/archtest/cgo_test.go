@@ -1,9 +1,13 @@
 package archtest
 
 import (
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 const unicorn = "github.com/unicorn-engine/unicorn"
@@ -44,4 +48,22 @@ func TestCgoFreeTreeIsWhole(t *testing.T) {
 			t.Errorf("%s has no files without cgo", p.ours())
 		}
 	}
+}
+
+// A program that imports the library is built by Go alone, also where there is a C compiler: only the tag unicorn takes Unicorn.
+func TestLibraryNeedsGoAlone(t *testing.T) {
+	for _, p := range goListTagged(t, "1", "") {
+		if p.ours() != "" {
+			require.Empty(t, p.CgoFiles, "%s uses cgo without the tag unicorn", p.ours())
+			require.Nil(t, p.Error, p.ours())
+		}
+		if p.Module != nil {
+			require.NotEqual(t, unicorn, p.Module.Path, "without the tag unicorn, something links %s", p.ImportPath)
+		}
+	}
+	cmd := exec.Command("go", "build", "-tags=", ".", "./kprobestest", "./internal/tools/conformance/levels")
+	cmd.Dir = repositoryRoot(t)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "CGO_CFLAGS=", "CGO_LDFLAGS=", "C_INCLUDE_PATH=", "CPATH=")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
 }

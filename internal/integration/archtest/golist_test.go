@@ -48,13 +48,19 @@ func repositoryRoot(t *testing.T) string {
 }
 
 // goList lists the project's packages and all they link, without their tests,
-// as a build for linux/amd64 with or without cgo sees them.
+// as a build for linux/amd64 with the tag unicorn, and with or without cgo, sees them.
 func goList(t *testing.T, cgo string) []goPackage {
+	t.Helper()
+	return goListTagged(t, cgo, "unicorn")
+}
+
+// goListTagged is goList with other build tags.
+func goListTagged(t *testing.T, cgo, tags string) []goPackage {
 	t.Helper()
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("the go command is not on PATH, and these tests ask it for the packages")
 	}
-	cmd := exec.Command("go", "list", "-e", "-deps",
+	cmd := exec.Command("go", "list", "-e", "-deps", "-tags="+tags,
 		"-json=Dir,ImportPath,Name,Standard,GoFiles,CgoFiles,Imports,Deps,Module,Error", "./...")
 	cmd.Dir = repositoryRoot(t)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED="+cgo, "GOOS=linux", "GOARCH=amd64")

@@ -39,6 +39,23 @@ func TestNamesOfImagesInMake(t *testing.T) {
 	}
 }
 
+// The tag unicorn is in the flags of every go that make runs, once, beside the caller's own tags and flags.
+func TestTagsOfMake(t *testing.T) {
+	if _, err := exec.LookPath("make"); err != nil {
+		t.Skip("there is no make here")
+	}
+	for flags, want := range map[string]string{
+		"": "-tags=unicorn", "-p=1": "-tags=unicorn -p=1", "-tags=unicorn": "-tags=unicorn", "-tags=unicorn -p=1": "-tags=unicorn -p=1",
+		"-tags=other": "-tags=unicorn,other", "-p=1 -tags=unicorn,other -v": "-tags=unicorn,other -p=1 -v", "-tags=other,unicorn": "-tags=other,unicorn",
+	} {
+		cmd := exec.Command("make", "--no-print-directory", "-s", "-f", mustAbs(t, "../../../Makefile"), "env")
+		cmd.Env = append(os.Environ(), "GOFLAGS="+flags, "MAKEFLAGS=", "MAKELEVEL=0")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+		require.Contains(t, string(out), "\nexport GOFLAGS=\""+want+"\"\n", "GOFLAGS=%q", flags)
+	}
+}
+
 func mustAbs(t *testing.T, name string) string {
 	t.Helper()
 	abs, err := filepath.Abs(name)

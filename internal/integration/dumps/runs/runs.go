@@ -5,6 +5,9 @@
 package runs
 
 import (
+	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"kprobelab/internal/engine"
@@ -15,6 +18,9 @@ import (
 // File is dumps.File; the test is skipped on an engine that runs no dump.
 func File(tb testing.TB, name string) string {
 	tb.Helper()
+	if !slices.Contains(engine.Names(), "unicorn") && os.Getenv("CGO_ENABLED") != "0" && strings.Contains(os.Getenv("CGO_LDFLAGS"), "unicorn") {
+		tb.Fatal("make env has set CGO_LDFLAGS for Unicorn, and GOFLAGS has no -tags=unicorn any more: keep it beside your own flags")
+	}
 	if e, err := engine.Named(""); err != nil || e.Name != "unicorn" {
 		tb.Skip(machine.ErrNeedsUnicorn)
 	}

@@ -1,4 +1,4 @@
-//go:build cgo && linux && amd64
+//go:build unicorn && cgo && linux && amd64
 
 // Command ask boots kernels, asks them and the project the same of the tracing
 // files, and prints where the answers differ; scripts/conformance-tracing.sh
