@@ -61,7 +61,7 @@ func (o *ofKernel) wanted(name string) string {
 
 func (o *ofKernel) is(release string) bool {
 	switch {
-	case !releaseName.MatchString(release):
+	case !isRelease(release):
 		o.err = fmt.Errorf("%w: %.40q is no release", ErrPackage, release)
 	case o.release == "":
 		o.release = release
@@ -203,7 +203,7 @@ func (s *Store) addImage(k *Kernel, file string, f io.Reader) (*Kernel, error) {
 		return nil, err
 	}
 	words := strings.Fields(img.Banner())
-	if len(words) < 3 || !releaseName.MatchString(words[2]) {
+	if len(words) < 3 || !isRelease(words[2]) {
 		return nil, fmt.Errorf("%s: %w: the image does not say which release it is of", file, ErrPackage)
 	}
 	k.Release = words[2]

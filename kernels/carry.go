@@ -167,7 +167,7 @@ func readExported(dir string) (*exported, error) {
 		return nil, ErrExported
 	}
 	var e exported
-	if err := json.Unmarshal(b, &e); err != nil || !releaseName.MatchString(e.Kernel.Release) {
+	if err := json.Unmarshal(b, &e); err != nil || !isRelease(e.Kernel.Release) {
 		return nil, fmt.Errorf("%w: it does not say which kernel it has", ErrExported)
 	}
 	r := e.Kernel.Release

@@ -45,7 +45,7 @@ func (s *Store) Available(ctx context.Context) ([]string, error) {
 // releases returns the releases of the kernels in a list, the newest first.
 func releases(l *debian.List) (list []string) {
 	for _, name := range l.Names() {
-		if m := kernelImage.FindStringSubmatch(name); m != nil && l.Newest(name).Size > emptyPackage && releaseName.MatchString(m[1]) {
+		if m := kernelImage.FindStringSubmatch(name); m != nil && l.Newest(name).Size > emptyPackage && isRelease(m[1]) {
 			list = append(list, m[1])
 		}
 	}

@@ -21,7 +21,7 @@ var headerPlaces = regexp.MustCompile(`( |^KBUILD_OUTPUT=)/usr/src/`)
 // Headers has the folder for make -C that builds modules for a kernel's release: Debian's packages linux-headers and
 // linux-kbuild, unpacked below the store's folder.
 func (s *Store) Headers(ctx context.Context, release string) (string, error) {
-	if !releaseName.MatchString(release) {
+	if !isRelease(release) {
 		return "", fmt.Errorf("%w: %q is no release of a kernel", ErrKernel, release)
 	}
 	unlock, err := s.lock(ctx, "headers-"+release)

@@ -75,7 +75,7 @@ type Lock struct {
 const lockVersion = 1
 
 // cpuWord matches a model with its features, as QEMU takes it.
-var cpuWord = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._+=,-]{0,255}$`)
+var cpuWord = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._+=,-]*$`)
 
 // appendWords matches words of a kernel's command line.
 var appendWords = regexp.MustCompile(`^[ -~]*$`)
@@ -131,11 +131,11 @@ func (p *Pin) wrong() string {
 	switch {
 	case err != nil && p.Word != p.Release:
 		return fmt.Sprintf("the word %q, which names no kernel", p.Word)
-	case !releaseName.MatchString(p.Release):
+	case !isRelease(p.Release):
 		return fmt.Sprintf("the release %q", p.Release)
 	case !sum.MatchString(p.SHA256), p.Packaged != "" && !sum.MatchString(p.Packaged):
 		return "a checksum that is no SHA-256"
-	case !cpuWord.MatchString(p.CPU):
+	case len(p.CPU) > 256, !cpuWord.MatchString(p.CPU):
 		return fmt.Sprintf("the CPU %q", p.CPU)
 	case !appendWords.MatchString(p.Append):
 		return "words for the command line that are none"

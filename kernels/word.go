@@ -49,7 +49,7 @@ func parseWord(text string) (word, error) {
 		w.series = name
 	case suiteWord.MatchString(name):
 		w.suite = name
-	case !ok && releaseName.MatchString(name) && releaseWord.MatchString(name):
+	case !ok && isRelease(name) && releaseWord.MatchString(name):
 		w.release = name
 	default:
 		return w, fmt.Errorf("%w: %q is neither a release (6.12.107+deb13-amd64), a series (6.12), a suite of Debian's (trixie) nor newest", ErrKernel, text)

@@ -100,9 +100,16 @@ var helpFiles embed.FS
 // paths of bench.
 func described(command string) string {
 	text := helpFile(strings.ReplaceAll(command, " ", "-") + ".txt")
-	return strings.NewReplacer(
-		"{exit codes}", helpFile("exit-codes.part"), "{image}", helpFile("image.part"), "{paths}", benchPaths(),
-	).Replace(text)
+	for name, part := range map[string]func() string{
+		"{exit codes}": func() string { return helpFile("exit-codes.part") },
+		"{image}":      func() string { return helpFile("image.part") },
+		"{paths}":      benchPaths,
+	} {
+		if strings.Contains(text, name) {
+			text = strings.ReplaceAll(text, name, part())
+		}
+	}
+	return text
 }
 
 // helpFile is a file of help; a name that is not there is a fault of the program's.

@@ -4,15 +4,17 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"sync"
 )
 
 // libraryAliases are the rows of aliasTable, by the first part of the alias's name.
-var libraryAliases = map[string][]aliasRow{}
+var libraryAliases = sync.OnceValue(readAliases)
 
 // aliasRow is an alias of the library: its name, and the probe's text.
 type aliasRow struct{ name, text string }
 
-func init() {
+func readAliases() map[string][]aliasRow {
+	list := map[string][]aliasRow{}
 	var row *aliasRow
 	end := func() {
 		if row == nil {
@@ -20,7 +22,7 @@ func init() {
 		}
 		row.text += "}\n"
 		family, _, _ := strings.Cut(row.name, ".")
-		libraryAliases[family] = append(libraryAliases[family], *row)
+		list[family] = append(list[family], *row)
 		row = nil
 	}
 	for _, line := range strings.Split(aliasTable, "\n") {
@@ -34,6 +36,7 @@ func init() {
 		}
 	}
 	end()
+	return list
 }
 
 // aliasHead reads the line of a name and of the probe points.
@@ -95,7 +98,7 @@ func aliasVariables(line, x string) string {
 
 // enterAliases adds the aliases of the library that a probe point may mean.
 func (a *analysis) enterAliases(first string) {
-	for family, rows := range libraryAliases {
+	for family, rows := range libraryAliases() {
 		if ok, _ := path.Match(first, family); !ok || a.entered[family] {
 			continue
 		}
@@ -113,7 +116,7 @@ func (a *analysis) enterAliases(first string) {
 func libraryText(text string) *parsed {
 	f := newFile("library", text)
 	f.library = true
-	out, p := parse(f, &Options{Guru: true}, shared)
+	out, p := parse(f, &Options{Guru: true}, shared())
 	if p.problems != nil {
 		panic("BUG: " + p.problems.Text() + text)
 	}

@@ -1,21 +1,23 @@
 package stap
 
 import (
+	"sync"
+
 	"kprobelab/internal/script"
 )
 
 // shared are the macros of the library.
-var shared = func() map[string]*macro {
+var shared = sync.OnceValue(func() map[string]*macro {
 	_, p := parse(&file{name: "library", text: libraryMacros + prometheusMacros() + "global __library_macros\n", library: true}, &Options{}, nil)
 	if p.problems != nil {
 		panic("BUG: " + p.problems.Text())
 	}
 	return p.macros
-}()
+})
 
 // Parse reads a script and returns it as -p1 prints it. The error is of type Problems.
 func Parse(name, text string, o *Options) (string, error) {
-	s, p := parse(newFile(name, text), o, shared)
+	s, p := parse(newFile(name, text), o, shared())
 	if p.problems != nil {
 		return "", p.problems
 	}
@@ -32,7 +34,7 @@ type Script struct {
 // Analyze reads a script and resolves its probes on a kernel, which may be nil. The error is of
 // type Problems.
 func Analyze(name, text string, o *Options, k *Kernel) (*Script, error) {
-	user, p := parse(newFile(name, text), o, shared)
+	user, p := parse(newFile(name, text), o, shared())
 	if p.problems != nil {
 		return nil, p.problems
 	}

@@ -193,7 +193,7 @@ func TestDocsNameTheLibrary(t *testing.T) {
 	for name := range syscallArgs {
 		has(name)
 	}
-	for _, rows := range libraryAliases {
+	for _, rows := range libraryAliases() {
 		for _, r := range rows {
 			has(strings.TrimSuffix(r.name, ".return"))
 		}
@@ -215,7 +215,7 @@ func TestAliases(t *testing.T) {
 	p := Problems(nil)
 	require.ErrorAs(t, err, &p)
 	require.Contains(t, p.Text(), "no match")
-	for _, rows := range libraryAliases {
+	for _, rows := range libraryAliases() {
 		for _, r := range rows {
 			require.Len(t, libraryText(r.text).aliases, 1, r.text)
 		}
