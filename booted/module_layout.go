@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 
 	"kprobelab/internal/bounded"
-	"kprobelab/kimage"
+	"kprobelab/kimage/btf"
 	"kprobelab/x86"
 )
 
@@ -27,7 +27,7 @@ type moduleLayout struct {
 type memoryPlace struct{ base, size x86.Addr }
 
 // offsets reads members of a structure, each by its name; false if one is missing.
-func offsets(types *kimage.Types, structure string, to map[string]*x86.Addr) bool {
+func offsets(types *btf.Types, structure string, to map[string]*x86.Addr) bool {
 	t, ok := types.Struct(structure)
 	for name, at := range to {
 		m, has := t.Member(name)
@@ -38,7 +38,7 @@ func offsets(types *kimage.Types, structure string, to map[string]*x86.Addr) boo
 }
 
 // layoutOf reads the offsets of a kernel's types.
-func layoutOf(types *kimage.Types) (l moduleLayout) {
+func layoutOf(types *btf.Types) (l moduleLayout) {
 	l.known = offsets(types, "kprobe", map[string]*x86.Addr{"symbol_name": &l.symbol, "offset": &l.offset, "addr": &l.addr, "nmissed": &l.missed, "pre_handler": &l.pre, "post_handler": &l.post}) &&
 		offsets(types, "kretprobe", map[string]*x86.Addr{"kp": &l.probe, "handler": &l.returned, "entry_handler": &l.entered, "nmissed": &l.exhausted}) &&
 		offsets(types, "kprobe_insn_cache", map[string]*x86.Addr{"pages": &l.pages}) &&
@@ -58,7 +58,7 @@ func (k *Kernel) moduleLayout() *moduleLayout {
 }
 
 // modules reads where struct module has its memory: an array since 6.4, two structures before.
-func (l *moduleLayout) modules(types *kimage.Types) bool {
+func (l *moduleLayout) modules(types *btf.Types) bool {
 	var m memoryPlace
 	module, _ := types.Struct("module")
 	if offsets(types, "module_memory", map[string]*x86.Addr{"base": &m.base, "size": &m.size}) {
@@ -85,7 +85,7 @@ func (l *moduleLayout) modules(types *kimage.Types) bool {
 }
 
 // instances reads how an instance names its kretprobe: by itself to 5.14, by a holder to 5.18, by its rethook since.
-func (l *moduleLayout) instances(types *kimage.Types) {
+func (l *moduleLayout) instances(types *btf.Types) {
 	var first, second, third x86.Addr
 	switch {
 	case offsets(types, "kretprobe_instance", map[string]*x86.Addr{"rp": &first}):

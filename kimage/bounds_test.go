@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/internal/bounded"
+	kbtf "kprobelab/kimage/btf"
 	"kprobelab/x86"
 )
 
@@ -134,7 +135,7 @@ func TestDumpsThatAskForMuch(t *testing.T) {
 		require.NoError(t, err)
 		raw, err := b.Marshal(nil, btf.KernelMarshalOptions())
 		require.NoError(t, err)
-		types, err := NewTypes(raw, nil)
+		types, err := kbtf.New(raw, nil)
 		require.NoError(t, err)
 		img.tables.btf.once.Do(func() {})
 		img.tables.btf.types = types

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/internal/bounded"
+	kbtf "kprobelab/kimage/btf"
 	"kprobelab/x86"
 )
 
@@ -55,16 +56,16 @@ func TestDumpsWhoseListsDoNotEnd(t *testing.T) {
 	})
 	word := &btf.Int{Name: "unsigned long", Size: 8}
 	number := &btf.Int{Name: "unsigned int", Size: 4}
-	of := func(t *testing.T, list ...btf.Type) *Types {
+	of := func(t *testing.T, list ...btf.Type) *kbtf.Types {
 		b, err := btf.NewBuilder(list, nil)
 		require.NoError(t, err)
 		raw, err := b.Marshal(nil, btf.KernelMarshalOptions())
 		require.NoError(t, err)
-		types, err := NewTypes(raw, nil)
+		types, err := kbtf.New(raw, nil)
 		require.NoError(t, err)
 		return types
 	}
-	symbols := func(t *testing.T, types *Types, list ...Symbol) *Image {
+	symbols := func(t *testing.T, types *kbtf.Types, list ...Symbol) *Image {
 		m := newTestMachine()
 		for _, s := range list {
 			m.symbol(s.Name, s.Addr)
@@ -216,7 +217,7 @@ func TestDumpsWhoseModulesAskForMuch(t *testing.T) {
 		require.NoError(t, err)
 		raw, err := b.Marshal(nil, btf.KernelMarshalOptions())
 		require.NoError(t, err)
-		types, err := NewTypes(raw, nil)
+		types, err := kbtf.New(raw, nil)
 		require.NoError(t, err)
 		m := newTestMachine()
 		m.symbol("btf_modules", dataStart+0x100)

@@ -7,6 +7,7 @@ import (
 
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/printable"
+	"kprobelab/kimage/btf"
 	"kprobelab/x86"
 )
 
@@ -29,15 +30,15 @@ func (d *dump) place(path string) (int, bool) {
 	return m.Offset / 8, true
 }
 
-func (d *dump) member(path string) (Member, bool) {
+func (d *dump) member(path string) (btf.Member, bool) {
 	names := strings.Split(path, ".")
 	t, ok := d.img.Types().Struct(names[0])
-	m := Member{Type: t}
+	m := btf.Member{Type: t}
 	for _, name := range names[1:] {
 		if !ok {
 			break
 		}
-		var in Member
+		var in btf.Member
 		in, ok = m.Type.Member(name)
 		in.Offset += m.Offset
 		m = in

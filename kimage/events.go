@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"kprobelab/internal/bounded"
+	"kprobelab/kimage/btf"
 	"kprobelab/x86"
 )
 
@@ -114,7 +115,7 @@ func (img *Image) eventReader() (r *eventReader, ok bool) {
 		for _, name := range members {
 			m, has := t, false
 			if found {
-				var member Member
+				var member btf.Member
 				member, has = t.Member(name)
 				offset, m = offset+int64(member.Offset/8), member.Type
 			}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/cilium/ebpf/btf"
 	"github.com/stretchr/testify/require"
+
+	kbtf "kprobelab/kimage/btf"
 )
 
 // eventsELF is a kernel with the events sched/a (of a tracepoint) and
@@ -82,6 +84,6 @@ func TestFuncIDOfRealKernels(t *testing.T) {
 		_, ok = img.Types().FuncID("task_struct")
 		require.False(t, ok)
 	})
-	_, ok := (&Types{}).FuncID("vfs_read")
+	_, ok := (&kbtf.Types{}).FuncID("vfs_read")
 	require.False(t, ok)
 }

@@ -10,6 +10,7 @@ import (
 	"kprobelab/internal/tracing/fetch"
 	"kprobelab/internal/tracing/ring"
 	"kprobelab/kimage"
+	"kprobelab/kimage/btf"
 	"kprobelab/kprobes"
 	"kprobelab/profile"
 	"kprobelab/x86"
@@ -33,7 +34,7 @@ type Machine interface {
 // Source is the part of an image beyond a View; kimage.Image has it.
 type Source interface {
 	// Types returns the kernel's BTF; nil if it has none.
-	Types() *kimage.Types
+	Types() *btf.Types
 	// Modules names the loaded modules.
 	Modules() []string
 }

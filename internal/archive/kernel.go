@@ -10,6 +10,7 @@ import (
 	"kprobelab/internal/archive/ctypes"
 	"kprobelab/internal/report"
 	"kprobelab/kimage"
+	"kprobelab/kimage/btf"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/profile"
 	"kprobelab/x86"
@@ -28,7 +29,7 @@ type kernelPart struct {
 	Programs *kimage.Programs `json:"programs,omitempty"`
 	Sets     map[string][]int `json:"sets,omitempty"`
 	// Passed are the functions that a trampoline does not pass on as it does most.
-	Passed map[string]kimage.Passed `json:"passed,omitempty"`
+	Passed map[string]btf.Passed `json:"passed,omitempty"`
 }
 
 // Kernel is a file of an archive; it answers what an image would. It is for one
@@ -38,7 +39,7 @@ type Kernel struct {
 	*opened
 	// places are the areas that are loaded.
 	places []place
-	types  *kimage.Types
+	types  *btf.Types
 }
 
 // place is an area in its group.
@@ -246,11 +247,11 @@ func (k *Kernel) verdict(p *probepoint.Point) byte {
 }
 
 // Types implements report.Kernel.
-func (k *Kernel) Types() *kimage.Types {
+func (k *Kernel) Types() *btf.Types {
 	if k.types != nil {
 		return k.types
 	}
-	k.types = &kimage.Types{}
+	k.types = &btf.Types{}
 	if k.Header.Entries {
 		k.failed(ErrEntries)
 		return k.types
@@ -264,8 +265,8 @@ func (k *Kernel) Types() *kimage.Types {
 	return types
 }
 
-func (k *Kernel) readTypes() (*kimage.Types, error) {
-	types := &kimage.Types{}
+func (k *Kernel) readTypes() (*btf.Types, error) {
+	types := &btf.Types{}
 	for _, p := range k.places {
 		t, err := k.table(p)
 		if err != nil {
@@ -274,7 +275,7 @@ func (k *Kernel) readTypes() (*kimage.Types, error) {
 		switch {
 		case t == nil:
 		case p.group == k.own && p.area == 0:
-			types, err = kimage.NewTypes(k.btf.Kernel(t), nil)
+			types, err = btf.New(k.btf.Kernel(t), nil)
 		default:
 			types, err = types.With(k.btf.Module(t))
 		}
@@ -325,7 +326,7 @@ func (k *Kernel) Typed() bool {
 }
 
 // Passed implements report.Kernel.
-func (k *Kernel) Passed(name string) (kimage.Passed, bool) {
+func (k *Kernel) Passed(name string) (btf.Passed, bool) {
 	_, ok := k.FuncID(name)
 	return k.part.Passed[name], ok
 }

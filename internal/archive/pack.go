@@ -13,6 +13,7 @@ import (
 	"kprobelab/internal/debuginfo"
 	"kprobelab/internal/report"
 	"kprobelab/kimage"
+	"kprobelab/kimage/btf"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/profile"
 	"kprobelab/x86"
@@ -94,8 +95,8 @@ func Pack(img *kimage.Image, o *Options) (*Packed, error) {
 
 // passed are the functions that a trampoline does not pass on as it does most: of up to six words,
 // no structures and no unions.
-func passed(img *kimage.Image) map[string]kimage.Passed {
-	list := map[string]kimage.Passed{}
+func passed(img *kimage.Image) map[string]btf.Passed {
+	list := map[string]btf.Passed{}
 	c, _ := profile.Named(profile.Default)
 	for _, s := range img.Symbols() {
 		if p, ok := img.Types().Passed(s.Name); ok && (p.Refused != "" || p.Struct || p.Union || p.Words > c.BPF.Words) {

@@ -9,6 +9,7 @@ import (
 
 	"kprobelab/internal/integration/dumps"
 	"kprobelab/kimage"
+	"kprobelab/kimage/btf"
 	"kprobelab/x86"
 )
 
@@ -38,7 +39,7 @@ func TestLayoutOfBootedKernels(t *testing.T) {
 					return nil
 				}
 				return img.Lookup(name)
-			}, new(kimage.Types), img.ReadKernel), "a function's first entry is like that of a null pointer")
+			}, new(btf.Types), img.ReadKernel), "a function's first entry is like that of a null pointer")
 		})
 	}
 }

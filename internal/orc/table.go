@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 
 	"kprobelab/internal/bounded"
-	"kprobelab/kimage"
+	"kprobelab/kimage/btf"
 	"kprobelab/x86"
 )
 
@@ -85,7 +85,7 @@ type layout struct {
 }
 
 // layoutOf reads struct orc_entry, and where a module has its tables.
-func layoutOf(types *kimage.Types) (l layout, ok bool) {
+func layoutOf(types *btf.Types) (l layout, ok bool) {
 	t, ok := types.Struct("orc_entry")
 	if !ok || t.Size() > 8 {
 		return l, false
@@ -109,7 +109,7 @@ func layoutOf(types *kimage.Types) (l layout, ok bool) {
 	return l, ok
 }
 
-func (l *layout) findModules(types *kimage.Types) {
+func (l *layout) findModules(types *btf.Types) {
 	t, ok := types.Struct("module")
 	if !ok {
 		return

@@ -5,6 +5,7 @@ import (
 
 	"kprobelab/internal/bounded"
 	"kprobelab/kimage"
+	"kprobelab/kimage/btf"
 	"kprobelab/x86"
 )
 
@@ -22,7 +23,7 @@ type Unwinder struct {
 // New finds the tables of a kernel by its symbols, and their layout by its types or, without types,
 // by the entries. It returns nil if the kernel has no tables, or the layout is unknown. read reads
 // all of b, or fails.
-func New(lookup func(name string) []kimage.Symbol, types *kimage.Types, read func(at x86.Addr, b []byte) error) *Unwinder {
+func New(lookup func(name string) []kimage.Symbol, types *btf.Types, read func(at x86.Addr, b []byte) error) *Unwinder {
 	at := func(name string) x86.Addr {
 		if s := lookup(name); len(s) > 0 {
 			return s[0].Addr

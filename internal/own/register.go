@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"kprobelab/kimage"
+	"kprobelab/kimage/btf"
 	"kprobelab/machine"
 	"kprobelab/x86"
 )
@@ -67,7 +68,7 @@ type booted struct {
 // probeLayout has the offsets of members of struct kprobe, by BTF.
 type probeLayout struct {
 	addr, flags, insn, emulate, written, maxActive int
-	boostable                                      kimage.Member
+	boostable                                      btf.Member
 	// size is the size of struct kretprobe in bytes.
 	size int
 }
@@ -78,13 +79,13 @@ func layoutOf(img *kimage.Image) (l probeLayout, err error) {
 	if !ok {
 		return l, fmt.Errorf("struct kretprobe: %w", kimage.ErrNoBTF)
 	}
-	find := func(path ...string) (m kimage.Member) {
+	find := func(path ...string) (m btf.Member) {
 		m.Type = t
 		for _, name := range path {
 			in, found := m.Type.Member(name)
 			if !found {
 				ok = false
-				return kimage.Member{}
+				return btf.Member{}
 			}
 			in.Offset += m.Offset
 			m = in

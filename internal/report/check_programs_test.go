@@ -15,6 +15,7 @@ import (
 	"kprobelab/errno"
 	"kprobelab/internal/report"
 	"kprobelab/kimage"
+	"kprobelab/kimage/btf"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -99,7 +100,7 @@ type lister struct {
 	*report.ImageKernel
 	profile  profile.Config
 	ids      map[string]int
-	passed   map[string]kimage.Passed
+	passed   map[string]btf.Passed
 	programs kimage.Programs
 	inject   []string
 }
@@ -124,7 +125,7 @@ func (k *lister) FuncID(name string) (int, bool) {
 	return id, ok
 }
 
-func (k *lister) Passed(name string) (kimage.Passed, bool) {
+func (k *lister) Passed(name string) (btf.Passed, bool) {
 	_, ok := k.ids[name]
 	return k.passed[name], ok
 }
@@ -138,7 +139,7 @@ func (k *lister) Injectable(at x86.Addr) bool {
 func newLister(t *testing.T, release string) *lister {
 	c, ok := profile.Named(release)
 	require.True(t, ok)
-	k := &lister{ImageKernel: report.OfImage(guestImage(t)), profile: *c, ids: map[string]int{}, passed: map[string]kimage.Passed{}}
+	k := &lister{ImageKernel: report.OfImage(guestImage(t)), profile: *c, ids: map[string]int{}, passed: map[string]btf.Passed{}}
 	for i, name := range []string{
 		"vfs_read", "vfs_write", "kernel_clone", "gcd", "strlen", "no_site", "bpf_iter_task", "bpf_iter_run_prog", "bpf_iter_cgroup", "not_a_symbol", "do_exit",
 	} {
@@ -160,9 +161,9 @@ func newLister(t *testing.T, release string) *lister {
 // lists, and by its code, in this order.
 func TestCheckTrampolines(t *testing.T) {
 	words := func(n int) func(*lister) {
-		return func(k *lister) { k.passed["vfs_read"] = kimage.Passed{Words: n} }
+		return func(k *lister) { k.passed["vfs_read"] = btf.Passed{Words: n} }
 	}
-	structure := func(k *lister) { k.passed["vfs_read"] = kimage.Passed{Words: 2, Struct: true} }
+	structure := func(k *lister) { k.passed["vfs_read"] = btf.Passed{Words: 2, Struct: true} }
 	without := func(change func(*profile.Built)) func(*lister) {
 		return func(k *lister) { change(&k.profile.Built) }
 	}
@@ -182,7 +183,7 @@ func TestCheckTrampolines(t *testing.T) {
 			{"5.15", structure, errno.EINVAL, "FUNC_TYPE"},
 			{"6.1", structure, 0, ""},
 			{"6.1", func(k *lister) {
-				k.passed["vfs_read"] = kimage.Passed{Refused: "the function takes variable arguments"}
+				k.passed["vfs_read"] = btf.Passed{Refused: "the function takes variable arguments"}
 			}, errno.EINVAL, "FUNC_TYPE"},
 			{"6.1", without(func(b *profile.Built) { b.BPF = false }), errno.ENOSYS, "NO_BPF"},
 			{"6.1", without(func(b *profile.Built) { b.Trampolines = false }), errno.EINVAL, "NO_BPF"},

@@ -7,6 +7,7 @@ import (
 
 	"kprobelab/internal/tracing/definition"
 	"kprobelab/kimage"
+	"kprobelab/kimage/btf"
 	"kprobelab/kprobes/hazard"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
@@ -28,7 +29,7 @@ type Kernel interface {
 	// InText and InInit are a kimage.View's.
 	InText(addr x86.Addr) bool
 	InInit(addr x86.Addr) (module string, ok bool)
-	Types() *kimage.Types
+	Types() *btf.Types
 	// Traces reports whether the kernel has ftrace sites at all, Traceable
 	// whether the function at an address has one.
 	Traces() bool
@@ -45,7 +46,7 @@ type Kernel interface {
 	// Typed: the kernel has BTF. Passed says how a trampoline passes on the arguments of a function
 	// in BTF.
 	Typed() bool
-	Passed(name string) (p kimage.Passed, ok bool)
+	Passed(name string) (p btf.Passed, ok bool)
 	// Programs are the kernel's lists of the BPF programs that it takes at each place.
 	// Injectable reports whether errors may be injected into the function at an address.
 	Programs() *kimage.Programs
@@ -124,7 +125,7 @@ func (k *ImageKernel) FuncID(name string) (int, bool) { return k.Types().FuncID(
 func (k *ImageKernel) Typed() bool { return !k.Types().Empty() }
 
 // Passed implements Kernel.
-func (k *ImageKernel) Passed(name string) (kimage.Passed, bool) { return k.Types().Passed(name) }
+func (k *ImageKernel) Passed(name string) (btf.Passed, bool) { return k.Types().Passed(name) }
 
 // Inlined implements Kernel.
 func (k *ImageKernel) Inlined(name string) ([]string, bool) {

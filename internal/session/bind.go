@@ -8,6 +8,7 @@ import (
 	"kprobelab/internal/callsyntax"
 	"kprobelab/internal/show"
 	"kprobelab/kimage"
+	"kprobelab/kimage/btf"
 	"kprobelab/x86"
 )
 
@@ -18,7 +19,7 @@ type Call struct {
 	// Symbol is the function, of a call that is no system call.
 	Symbol kimage.Symbol
 	// Proto is its prototype, valid where HasProto.
-	Proto    kimage.Proto
+	Proto    btf.Proto
 	HasProto bool
 	// System is the system call, empty for a function of the kernel.
 	System string
@@ -133,7 +134,7 @@ func (c *Call) fits(bad func(int, string, ...any) error) error {
 
 // fit checks one argument against its parameter: an integer has to fit in its
 // width, and a buffer's address only fits where 8 bytes do.
-func fit(a callsyntax.Arg, p kimage.Param, bad func(int, string, ...any) error) error {
+func fit(a callsyntax.Arg, p btf.Param, bad func(int, string, ...any) error) error {
 	if n, ok := a.(callsyntax.Int); ok {
 		if !n.Fits(p.Size) {
 			return bad(a.Column(), "%s does not fit in %s, which has %d bits", n, p, 8*p.Size)

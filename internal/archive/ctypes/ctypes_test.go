@@ -11,6 +11,7 @@ import (
 	"kprobelab"
 	"kprobelab/internal/archive/ctypes"
 	"kprobelab/kimage"
+	kbtf "kprobelab/kimage/btf"
 )
 
 // kernelBTF returns the BTF of the guest kernel or, if KERNEL names an image, of that image.
@@ -41,8 +42,8 @@ func again(t testing.TB, raw []byte, known []string) ([]byte, *ctypes.Table) {
 	return w.Kernel(back), back
 }
 
-func load(t testing.TB, raw []byte) *kimage.Types {
-	types, err := kimage.NewTypes(raw, nil)
+func load(t testing.TB, raw []byte) *kbtf.Types {
+	types, err := kbtf.New(raw, nil)
 	require.NoError(t, err)
 	return types
 }
@@ -66,14 +67,14 @@ func functions(t testing.TB, raw []byte) map[string]int {
 // like compares types with their parts; seen has the pairs that were compared.
 type like struct {
 	testing.TB
-	seen map[[2]kimage.Type]bool
+	seen map[[2]kbtf.Type]bool
 }
 
-func (l like) same(a, b kimage.Type, where string) {
-	if l.seen[[2]kimage.Type{a, b}] {
+func (l like) same(a, b kbtf.Type, where string) {
+	if l.seen[[2]kbtf.Type{a, b}] {
 		return
 	}
-	l.seen[[2]kimage.Type{a, b}] = true
+	l.seen[[2]kbtf.Type{a, b}] = true
 	size1, signed1, int1 := a.Int()
 	size2, signed2, int2 := b.Int()
 	require.Equal(l, int1, int2, where)
@@ -108,7 +109,7 @@ func TestWhatIsAskedIsKept(t *testing.T) {
 	}
 	out, table := again(t, raw, known)
 	before, after := load(t, raw), load(t, out)
-	l := like{t, map[[2]kimage.Type]bool{}}
+	l := like{t, map[[2]kbtf.Type]bool{}}
 	require.NotEmpty(t, ids)
 	for name, id := range ids {
 		got, ok := table.FuncID(name)
@@ -194,7 +195,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		var w ctypes.Writer
-		types, err := kimage.NewTypes(w.Kernel(table), nil)
+		types, err := kbtf.New(w.Kernel(table), nil)
 		if err == nil {
 			types.Proto("vfs_read")
 			types.Struct("task_struct")

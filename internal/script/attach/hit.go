@@ -10,6 +10,7 @@ import (
 	"kprobelab/internal/script"
 	"kprobelab/internal/script/host"
 	"kprobelab/kimage"
+	"kprobelab/kimage/btf"
 	"kprobelab/kprobes"
 	"kprobelab/x86"
 )
@@ -179,7 +180,7 @@ func offsets(img *kimage.Image) (o taskOffsets) {
 	if !okT || !okC || !named {
 		return o
 	}
-	at := func(t kimage.Type, name string) int64 {
+	at := func(t btf.Type, name string) int64 {
 		m, ok := t.Member(name)
 		o.ok = o.ok && ok
 		return int64(m.Offset / 8)

@@ -9,6 +9,7 @@ import (
 	"kprobelab/errno"
 	"kprobelab/internal/tracing/definition"
 	"kprobelab/kimage"
+	"kprobelab/kimage/btf"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/profile"
 )
@@ -18,7 +19,7 @@ type Kernel struct {
 	View    probepoint.Names
 	Profile *profile.Config
 	// Types gives what BTF tells, when it is asked for; nil where there is none.
-	Types func() *kimage.Types
+	Types func() *btf.Types
 	// Loaded reports whether a module is there, as find_module does.
 	Loaded func(module string) bool
 }
@@ -91,7 +92,7 @@ func (k *Kernel) TypeByID(id int) (definition.CType, bool) {
 }
 
 // ctype is an image's type as definitions want it.
-type ctype struct{ kimage.Type }
+type ctype struct{ btf.Type }
 
 func (c ctype) Target() (definition.CType, bool) {
 	t, ok := c.Type.Target()

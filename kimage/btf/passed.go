@@ -1,4 +1,4 @@
-package kimage
+package btf
 
 import (
 	"fmt"

@@ -1,8 +1,8 @@
-package kimage
+package btf
 
 import "kprobelab/internal/ctype"
 
-// Type is a C type from the image's BTF, without its qualifiers and typedefs.
+// Type is a C type from BTF, without its qualifiers and typedefs.
 // The zero Type is void.
 type Type struct{ t *ctype.Type }
 
