@@ -70,12 +70,14 @@ func TestRebuildsToTheSameBytes(t *testing.T) {
 	require.NoError(t, err)
 	rights, err := os.ReadFile("../../../testdata/rights.elf")
 	require.NoError(t, err)
+	race, err := os.ReadFile("../../../testdata/race.elf")
+	require.NoError(t, err)
 	supervisor, err := os.ReadFile("../../../booted/supervisor.elf")
 	require.NoError(t, err)
 	for name, want := range map[string][]byte{
 		"supervisor.elf": supervisor,
 		"guest.elf":      kprobelab.GuestELF(), "demo.ko": kprobelab.GuestModule(), "init.elf": boot.Init, "calls.elf": calls,
-		"registers.elf": registers, "breakpoints.elf": breakpoints, "rights.elf": rights,
+		"registers.elf": registers, "breakpoints.elf": breakpoints, "rights.elf": rights, "race.elf": race,
 	} {
 		got, err := os.ReadFile(filepath.Join(out, name))
 		require.NoError(t, err)
