@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpf conformance-bpftrace conformance-check conformance-configs conformance-explore conformance-forms conformance-hazards conformance-levels conformance-modules conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-aliases conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch decoder decoder-kernel decoder-opponents decoder-speed guest selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-mount test-page test-root test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpf conformance-bpftrace conformance-check conformance-configs conformance-explore conformance-forms conformance-hazards conformance-levels conformance-modules conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-aliases conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch decoder decoder-kernel decoder-opponents decoder-speed guest module selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-mount test-page test-root test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -179,6 +179,10 @@ decoder-text: ## compare the text of an ELF file's instructions with objdump, an
 guest: ## rebuild the embedded guest kernel, and the init of booted ones, from their sources
 	@$(MAKE) --no-print-directory -C testdata/guest
 	@$(MAKE) --no-print-directory -C testdata/init
+
+# SHELL has to find its commands although PATH is an argument: scripts/module.sh looks for the real one.
+module: ## give the project another module path everywhere: PATH=example.org/x/kprobelab
+	@$(call quoted,$(CURDIR))/scripts/module.sh $(call quoted,$(if $(filter command line,$(origin PATH)),$(PATH)))
 
 test: deps ## what a newcomer runs, in some minutes: gofmt, vet, tests
 	@scripts/check.sh test

@@ -53,7 +53,7 @@ func faultyX86asm(t *testing.T) string {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o666))
 	}
 	program := filepath.Join(dir, "x86asmline")
-	build := exec.Command("go", "build", "-modfile", filepath.Join(dir, "go.mod"), "-o", program, "kprobelab/internal/tools/x86asmline")
+	build := exec.Command("go", "build", "-modfile", filepath.Join(dir, "go.mod"), "-o", program, "../../internal/tools/x86asmline")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	text, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", text)

@@ -13,8 +13,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// module is the project's module path, and so the prefix of its packages.
-const module = "kprobelab"
+// front is the name of the root package, as the tables of these tests have it.
+const front = "kprobelab"
+
+// module is the project's module path, and so the prefix of its packages; make module changes it.
+var module = modulePath()
+
+func modulePath() string {
+	text, err := os.ReadFile("../../../go.mod")
+	if err != nil {
+		panic(err)
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	return strings.TrimPrefix(line, "module ")
+}
 
 // goPackage holds the fields of go list -json that these tests read.
 type goPackage struct {
@@ -26,11 +38,11 @@ type goPackage struct {
 	Error                 *struct{ Err string }
 }
 
-// ours is the package's path within the project, the module's own for the root,
+// ours is the package's path within the project, front for the root,
 // and "" for a foreign one.
 func (p *goPackage) ours() string {
 	if p.ImportPath == module {
-		return module
+		return front
 	}
 	name, ok := strings.CutPrefix(p.ImportPath, module+"/")
 	if !ok {

@@ -22,7 +22,7 @@ func TestBuildWithoutUnicornSaysWhatToRun(t *testing.T) {
 	if err == nil {
 		t.Skip("this system has Unicorn of its own")
 	}
-	require.Equal(t, "# kprobelab/emu\n"+
+	require.Equal(t, "# "+module+"/emu\n"+
 		"Unicorn:1:2: error: #error Unicorn 2.1 is not set up here: run make deps, then eval \"$(make env)\"",
 		strings.TrimSpace(string(out)))
 }

@@ -25,9 +25,14 @@ func outside(t *testing.T, file string) string {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, to), b, 0o600))
 	}
+	list := exec.Command("go", "list", "-m")
+	list.Dir = root
+	out, err := list.Output()
+	require.NoError(t, err)
+	module := strings.TrimSpace(string(out))
 	for _, args := range [][]string{
 		{"mod", "init", "outside"},
-		{"mod", "edit", "-require=kprobelab@v0.0.0", "-replace=kprobelab=" + root},
+		{"mod", "edit", "-require=" + module + "@v0.0.0", "-replace=" + module + "=" + root},
 		{"build", "-mod=mod", "-o", "outside", "."},
 	} {
 		cmd := exec.Command("go", args...)

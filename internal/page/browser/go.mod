@@ -1,6 +1,8 @@
 module kprobelab/internal/page/browser
 
-go 1.26.8
+go 1.26.0
+
+toolchain go1.26.8
 
 require (
 	github.com/chromedp/cdproto v0.159.0

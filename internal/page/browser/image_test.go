@@ -55,7 +55,7 @@ func commandLine(t *testing.T) string {
 	t.Helper()
 	t.Setenv("KPROBELAB_CACHE", "off")
 	program := filepath.Join(t.TempDir(), "kprobelab")
-	build := exec.Command("go", "build", "-o", program, "kprobelab/cmd/kprobelab")
+	build := exec.Command("go", "build", "-o", program, "./cmd/kprobelab")
 	build.Env, build.Dir = append(os.Environ(), "CGO_ENABLED=0"), filepath.Join("..", "..", "..")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
