@@ -12,6 +12,8 @@ type executions struct {
 	at map[x86.Addr][]func(*x86.PtRegs)
 	// returns are the calls that have not returned yet, by the address to which they return.
 	returns map[x86.Addr][]returning
+	// off ends the calls of the machine.
+	off func()
 }
 
 // returning is a call that has not returned yet.
@@ -25,7 +27,7 @@ type returning struct {
 func (e *executions) on(at x86.Addr, fn func(*x86.PtRegs)) bool {
 	if e.at == nil {
 		e.at, e.returns = map[x86.Addr][]func(*x86.PtRegs){}, map[x86.Addr][]returning{}
-		e.k.machine.OnExecuted(e.execute)
+		e.off = e.k.machine.OnExecuted(e.execute)
 	}
 	if !e.k.machine.ShowExecuted(at) {
 		return false
@@ -85,7 +87,7 @@ func (e *executions) forget(task x86.Addr) {
 // end drops everything.
 func (e *executions) end() {
 	if e.at != nil {
-		e.k.machine.OnExecuted(nil)
+		e.off()
 	}
 	e.at, e.returns = nil, nil
 }

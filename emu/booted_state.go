@@ -29,6 +29,7 @@ type stopped struct {
 	task          int
 	lost          error
 	seen          []byte // the guest's bytes of text that the host had changed
+	held          []C.uint64_t
 }
 
 // Keep keeps all but memory for GoBack.
@@ -36,6 +37,7 @@ func (e *engine) Keep() (any, error) {
 	s := &stopped{cur: e.cur.n, instrs: e.sh.Instrs, extra: e.sh.Extra, chance: e.b.chance.clone(), tasks: e.b.tasks.clone(), task: e.host.Task(), lost: e.b.lost}
 	e.settleViews()
 	s.seen = bytes.Clone(e.b.seen[:int(e.c.nviews)*machine.PageSize])
+	s.held = e.held()
 	was := e.cur
 	for _, c := range e.cpus {
 		if err := e.takeTurn(c); err != nil {
@@ -75,6 +77,7 @@ func (e *engine) GoBack(kept any) error {
 		return err
 	}
 	C.kpl_view_reset(e.c, (*C.uint8_t)(unsafe.SliceData(s.seen)), C.int(len(s.seen)/machine.PageSize))
+	e.holdAgain(s.held)
 	return e.rewatch()
 }
 

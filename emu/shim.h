@@ -238,6 +238,8 @@ typedef struct kpl_machine {
 	uint8_t *seen;      /* the guest's views of the pages, one after another */
 	uint64_t *taken;    /* addresses where the guest has overwritten the host's changes, to be reported */
 	int ntaken, cap_taken;
+	uint64_t *held;     /* addresses of int3s of the host's that stay, whatever the guest writes there */
+	int nheld, cap_held;
 } kpl_machine;
 
 typedef struct kpl_cpu {
@@ -325,6 +327,7 @@ int kpl_watch_tell(kpl_cpu *c, kpl_regs *regs);
 
 void kpl_view_init(kpl_machine *m, uint8_t *seen);
 int kpl_view_add(kpl_cpu *c, uint64_t addr, uint64_t size);
+int kpl_hold(kpl_machine *m, uint64_t va, int on);
 void kpl_view_settle(kpl_cpu *c);
 uint8_t *kpl_view_at(kpl_machine *m, uint64_t va);
 void kpl_view_reset(kpl_machine *m, const uint8_t *kept, int n);

@@ -3,8 +3,9 @@
 /* Two views of text. If the host changes a page of a booted kernel's text (an int3, a jump, the call of
  * a trampoline), the guest reads and writes another page, which holds the text without the host's
  * changes. The page that is executed, and that the host reads, has the guest's changes and the host's. If
- * the guest changes bytes that the host has changed, the guest's bytes are executed, and the host gets a
- * report. */
+ * the guest changes bytes that the host has changed, the host gets a report. From then on the guest's bytes
+ * are executed, but for the first of a probe: an int3 stays there, so no hit is lost until the host has the
+ * report. The host can hold an int3 in a byte (kpl_hold), which is so even where the guest has one, too. */
 
 #include <stdlib.h>
 
@@ -36,6 +37,7 @@ void kpl_view_free(kpl_machine *m)
 		free(m->views[i].was);
 	free(m->views);
 	free(m->taken);
+	free(m->held);
 }
 
 /* The TLB has the page for the guest's accesses, and for fetches: where that is to be known apart. */
@@ -94,12 +96,42 @@ static int changed(kpl_machine *m, uint64_t va)
 	return v && v->text[at] != v->was[at] ? v->text[at] : 0;
 }
 
-/* The guest has changed a byte of a change of the host's: all of that is the guest's again. Only a
- * jump whose other bytes the guest changes keeps an int3 in its first byte, so that
- * no hit is lost until the host has the report. */
+static int held(const kpl_machine *m, uint64_t va)
+{
+	for (int i = 0; i < m->nheld; i++)
+		if (m->held[i] == va)
+			return 1;
+	return 0;
+}
+
+/* The host holds an int3 at an address from now on, or lets go of it; -1 without memory. */
+int kpl_hold(kpl_machine *m, uint64_t va, int on)
+{
+	for (int i = 0; i < m->nheld; i++)
+		if (m->held[i] == va) {
+			if (!on)
+				m->held[i] = m->held[--m->nheld];
+			return 0;
+		}
+	if (!on)
+		return 0;
+	if (m->nheld == m->cap_held) {
+		int cap = m->cap_held ? 2 * m->cap_held : 64;
+		uint64_t *h = realloc(m->held, cap * sizeof *h);
+		if (!h)
+			return -1;
+		m->held = h;
+		m->cap_held = cap;
+	}
+	m->held[m->nheld++] = va;
+	return 0;
+}
+
+/* The guest has changed a byte of a change of the host's: all of that is the guest's again, but for an
+ * int3 in its first byte. */
 static void yield_to_guest(kpl_machine *m, uint64_t va)
 {
-	uint64_t first = va, n = 1;
+	uint64_t at, first = va, n = 1;
 
 	for (uint64_t a = va - CHANGE + 1; a <= va; a++) {
 		int b = changed(m, a);
@@ -109,13 +141,11 @@ static void yield_to_guest(kpl_machine *m, uint64_t va)
 		n = CHANGE;
 		break;
 	}
-	int jump = first < va && changed(m, first) == JUMP;
+	int stays = n == CHANGE || changed(m, va) == INT3 || held(m, va);
 	for (uint64_t a = first; a < first + n; a++)
-		if (a != first || !jump)
-			give_back(m, a);
-	uint64_t at;
+		give_back(m, a);
 	kpl_view *v = view_at(m, first, &at);
-	if (jump && v)
+	if (stays && v)
 		v->text[at] = INT3;
 }
 
@@ -127,11 +157,11 @@ static void merge(kpl_machine *m, kpl_view *v)
 	for (uint64_t i = 0; i < PAGE; i++) {
 		if (v->seen[i] == v->was[i])
 			continue;
-		if (v->text[i] != v->was[i]) {
+		if (v->text[i] != v->was[i] || held(m, v->va + i)) {
 			take(m, v->va + i);
 			yield_to_guest(m, v->va + i);
-		}
-		v->text[i] = v->was[i] = v->seen[i];
+		} else
+			v->text[i] = v->was[i] = v->seen[i];
 	}
 }
 

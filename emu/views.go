@@ -35,6 +35,31 @@ func (e *engine) GuestText(addr x86.Addr, b []byte) {
 	}
 }
 
+// HoldText keeps the int3 that the host has written to a byte, whatever the guest writes there, or lets go of it.
+func (e *engine) HoldText(at x86.Addr, on bool) error {
+	hold := C.int(0)
+	if on {
+		hold = 1
+	}
+	if C.kpl_hold(e.c, C.uint64_t(at), hold) != 0 {
+		return fmt.Errorf("hold an int3 at %s: %w", at, machine.ErrNoMemory)
+	}
+	return nil
+}
+
+// held are the bytes of HoldText.
+func (e *engine) held() []C.uint64_t {
+	return slices.Clone(unsafe.Slice(e.c.held, e.c.nheld))
+}
+
+// holdAgain holds these bytes alone.
+func (e *engine) holdAgain(list []C.uint64_t) {
+	e.c.nheld = 0
+	for _, at := range list {
+		C.kpl_hold(e.c, at, 1) // it has held as many before
+	}
+}
+
 // settleViews makes the guest's view and the executed text consistent, between two runs.
 func (e *engine) settleViews() {
 	if e.b != nil && e.c.nviews > 0 {

@@ -62,7 +62,7 @@ func (k *Kprobes) armFtrace(p *Kprobe) error {
 		return err
 	}
 	if k.shared != nil && k.guestHas(p.Addr, true) {
-		return &TakenError{Probe: k.name(p), Addr: p.Addr}
+		return k.armBeside(p)
 	}
 	if err := k.placeFtraceTrampoline(ops); err != nil {
 		return err
@@ -87,6 +87,11 @@ func (k *Kprobes) disarmFtrace(p *Kprobe) error {
 		return fmt.Errorf("the function tracer was killed: %w", errno.ENODEV)
 	case k.c.Ftrace.PostCleared && k.opsFor(p) != p.ft.ops:
 		return fmt.Errorf("the function tracer does not know of the probe in this registration: %w", errno.ENOENT)
+	}
+	if k.shared != nil {
+		if err := k.shared.GuestText(p.Addr, p.ft.nop[:]); err != nil {
+			return err
+		}
 	}
 	back := textpoke.Change{At: p.Addr, New: p.ft.nop[:], Landing: p.Addr + ftraceSiteSize}
 	if _, ok := k.ftrace.functions.nops[p.Addr]; ok {
@@ -157,7 +162,5 @@ func (k *Kprobes) finishFtrace(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, past 
 	}
 	regs.IP = past
 	cpu.current = nil
-	if len(k.ftrace.functions.nops) == 0 {
-	}
 	k.event(cpu, EventResume, WayTracer, p, x86.Addr(regs.IP), regs)
 }

@@ -64,9 +64,6 @@ func (k *Kprobes) traceSite(at x86.Addr) error {
 	if err := k.placeFtraceTrampoline(&k.ftrace.plain); err != nil {
 		return err
 	}
-	if k.shared != nil && k.guestHas(at, true) {
-		return fmt.Errorf("%s: %w", k.symbolic(at), &TakenError{Probe: k.symbolic(at), Addr: at})
-	}
 	var nop [ftraceSiteSize]byte
 	probe := k.table.lookup(at)
 	if probe != nil && probe.ft != nil {
@@ -74,7 +71,12 @@ func (k *Kprobes) traceSite(at x86.Addr) error {
 	} else if err := k.m.ReadMem(at, nop[:]); err != nil {
 		return err
 	}
-	if probe == nil || probe.ft == nil || probe.ft.ops == nil {
+	switch {
+	case k.shared != nil && k.guestHas(at, true):
+		if err := k.putBeside(at); err != nil {
+			return err
+		}
+	case probe == nil || probe.ft == nil || probe.ft.ops == nil:
 		if err := k.m.PokeText(at, callInsn(at, k.ftrace.plain.trampoline)); err != nil {
 			return err
 		}
@@ -95,6 +97,17 @@ func (k *Kprobes) untrace(at x86.Addr) error {
 	}
 	if _, ok := k.view.SiteAt(kimage.SiteFtrace, at); !ok {
 		return nil // its module has gone
+	}
+	if k.beside[at] {
+		if p := k.table.lookup(at); p == nil || k.span(p).End == at {
+			k.endBeside(at)
+		}
+		return nil
+	}
+	if k.shared != nil {
+		if err := k.shared.GuestText(at, nop[:]); err != nil {
+			return err
+		}
 	}
 	return k.m.PokeText(at, nop[:])
 }

@@ -21,6 +21,8 @@ type Instance struct {
 	// node is the instance in guest memory, 0 where its probe has no handlers
 	// in guest code.
 	node x86.Addr
+	// through is the address to return to if that is not RetAddr: the trampoline of the booted kernel's own return probe.
+	through x86.Addr
 	// next links the pool's free list or the task's pending list.
 	next *Instance
 }
@@ -93,6 +95,16 @@ func (k *Kprobes) head(task int) *Instance {
 		return nil
 	}
 	return k.kret.pending[task]
+}
+
+// oldestAt is the oldest pending instance of a task on a stack slot, nil if there is none.
+func (k *Kprobes) oldestAt(task int, frame x86.Addr) (oldest *Instance) {
+	for i := k.head(task); i != nil; i = i.next {
+		if i.frame == frame {
+			oldest = i
+		}
+	}
+	return oldest
 }
 
 // recycleThrough unlinks a task's instances up to and including last, except those

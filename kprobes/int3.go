@@ -22,7 +22,12 @@ func (k *Kprobes) int3(cpu *cpuState, regs *x86.PtRegs) bool {
 	if k.stepper != nil {
 		k.stepper.Point(Point{Kind: PointLookup, Addr: addr})
 	}
-	if p := k.table.lookup(addr); p != nil && !p.OnFtrace() && !p.taken {
+	if len(k.beside) > 0 && k.beside[addr] {
+		if p := k.table.lookup(addr); p == nil || p.OnFtrace() {
+			return k.siteBeside(addr, regs)
+		}
+	}
+	if p := k.table.lookup(addr); p != nil && !p.OnFtrace() && !p.taken && !k.guestsInt3(p) {
 		cpu.task = k.task()
 		if cpu.current != nil {
 			return k.reenter(cpu, p, regs)
@@ -33,7 +38,7 @@ func (k *Kprobes) int3(cpu *cpuState, regs *x86.PtRegs) bool {
 		k.finishStep(cpu, regs)
 		return true
 	}
-	return k.vanished(cpu, addr, regs) || k.longjmpBreak(cpu, regs)
+	return k.vanished(cpu, addr, regs) || k.longjmpBreak(cpu, regs) || k.strayed(addr, regs)
 }
 
 // hit handles a probe's breakpoint while no other probe is being handled.

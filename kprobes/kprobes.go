@@ -53,6 +53,10 @@ type Kprobes struct {
 	onTaken    func(*Kprobe, *TakenError)
 	// shared is not nil where the guest changes text, too.
 	shared SharedText
+	// beside are the places that the guest has, too.
+	beside map[x86.Addr]bool
+	// late are calls of shared functions whose return address waits for the guest's own tracing.
+	late []lateReturn
 	// held are the probes that cannot be jumps because the guest has changed bytes under the jump.
 	held []*Kprobe
 	err  error

@@ -225,7 +225,7 @@ func (k *Kprobes) hijack(cpu *cpuState, i *Instance, regs *x86.PtRegs) error {
 	if err != nil {
 		return err
 	}
-	i.RetAddr = x86.Addr(ret)
+	i.RetAddr, i.through = x86.Addr(ret), 0
 	k.push(i)
 	return nil
 }

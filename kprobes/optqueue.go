@@ -17,7 +17,7 @@ func (k *Kprobes) optimize(p *Kprobe) {
 	if p.hasPost() || p.hasBreak() || k.neighbour(o) != nil {
 		return
 	}
-	if k.foreign(o) {
+	if k.beside[p.Addr] || k.foreign(o) {
 		k.hold(p)
 		return
 	}

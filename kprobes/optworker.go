@@ -184,7 +184,7 @@ func (k *Kprobes) clean() {
 
 // writeOpcode takes out an int3 that was left to the worker.
 func (k *Kprobes) writeOpcode(p *Kprobe) {
-	if err := k.pokeByte(textpoke.Disarm, p.Addr, p.opcode); err != nil {
+	if err := k.pokeByte(textpoke.Disarm, p.Addr, k.under(p)); err != nil {
 		k.fail(err)
 	}
 	k.optEvent(OptDisarmed, p, p.Addr)

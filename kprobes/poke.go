@@ -46,6 +46,11 @@ func (k *Kprobes) startUnpatch(o *optimized) {
 	case k.c.Optimize.ThreeStepUnoptimize:
 		steps = textpoke.UndoAnnounced
 	}
+	if k.shared != nil {
+		if err := k.shared.GuestText(o.entry.Addr+1, o.saved[:]); err != nil {
+			k.fail(err)
+		}
+	}
 	k.opt.poke = k.opt.text.Start(steps, o.change(append([]byte{int3}, o.saved[:]...)))
 }
 

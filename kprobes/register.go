@@ -229,7 +229,7 @@ func (k *Kprobes) arm(p *Kprobe) error {
 		k.unoptimize(outer, true)
 	}
 	if k.shared != nil && k.guestHas(p.Addr, false) {
-		return &TakenError{Probe: k.name(p), Addr: p.Addr}
+		return k.armBeside(p)
 	}
 	if err := k.pokeByte(textpoke.Arm, p.Addr, int3); err != nil {
 		return err
@@ -242,6 +242,10 @@ func (k *Kprobes) arm(p *Kprobe) error {
 // the worker does it. The kernel then tries to optimize the probe that this one had prevented. This
 // one does not count as disabled yet, so that fails (measured, docs/spec 14.4).
 func (k *Kprobes) disarm(p *Kprobe) error {
+	if k.beside[p.Addr] {
+		k.disarmBeside(p)
+		return nil
+	}
 	if p.OnFtrace() {
 		return k.disarmFtrace(p)
 	}
@@ -249,7 +253,7 @@ func (k *Kprobes) disarm(p *Kprobe) error {
 	if p.opt().queued() {
 		return nil
 	}
-	if err := k.pokeByte(textpoke.Disarm, p.Addr, p.opcode); err != nil {
+	if err := k.pokeByte(textpoke.Disarm, p.Addr, k.under(p)); err != nil {
 		return err
 	}
 	if outer := k.covering(p.Addr); outer != nil {

@@ -60,6 +60,9 @@ func (k *Kprobes) runReturn(cpu *cpuState, frame x86.Addr, regs *x86.PtRegs) x86
 		regs.IP = uint64(last.RetAddr)
 	}
 	ret := last.RetAddr
+	if last.through != 0 {
+		ret = last.through
+	}
 	k.runHandlers(cpu, first, last, frame, regs)
 	k.recycleThrough(task, last, frame)
 	k.event(cpu, EventReturned, WayReturn, nil, ret, regs)

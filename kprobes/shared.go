@@ -12,9 +12,12 @@ import (
 )
 
 // A booted kernel changes text itself: its own ftrace, kprobes and BPF do. It does not know of this
-// subsystem, and reads its text without this subsystem's changes (SharedText). So one place can
-// belong to one of the two only. A probe is refused where the guest has changed text already. It is
-// removed, with a call of OnTaken, where the guest changes text later. Inside the bytes that a jump
+// subsystem, and reads its text without this subsystem's changes (SharedText). Where both have a place,
+// this subsystem's probe is an int3 that the guest does not see. Its handlers run first, as those of an older probe of
+// one kernel; then the CPU does what the guest's own bytes say: its breakpoint, its call of a tracer, its jump
+// (beside.go). When the guest leaves, the probe is again what it was. A post handler would have to wait for the guest's
+// own single step, so a probe with one is refused (EBUSY) at an instruction that the guest probes, and removed, with a call of OnTaken,
+// if the guest comes later; at a fentry site it runs, because there is nothing to step. Inside the bytes that a jump
 // overwrites both can have probes, like two probes of one kernel: then this subsystem's probe is an
 // int3 as long as the guest has changed one of these bytes.
 
@@ -26,6 +29,11 @@ type SharedText interface {
 	OnTaken(fn func(at []x86.Addr))
 	// GuestText reads text as the guest has written it, without the host's changes.
 	GuestText(addr x86.Addr, b []byte) error
+	// HoldText writes an int3, which stays whatever the guest writes there, or gives the guest's byte back.
+	HoldText(at x86.Addr, on bool) error
+	// OnExecuted calls fn before an instruction that ShowExecuted has named. It returns false if there are too many.
+	OnExecuted(fn func(regs *x86.PtRegs)) (end func())
+	ShowExecuted(at x86.Addr) bool
 }
 
 // TakenError says that the guest has a place for itself. It wraps EBUSY.
@@ -61,11 +69,12 @@ func (k *Kprobes) share() {
 	}
 	k.shared = s
 	s.OnTaken(k.textTaken)
+	s.OnExecuted(k.entered)
 }
 
-// guestIsThere refuses a place where the guest has changed the text for itself.
+// guestIsThere refuses a place where the guest has changed the text for itself, unless the probe can be beside that.
 func (k *Kprobes) guestIsThere(p *Kprobe, pt *probepoint.Point) error {
-	if k.shared == nil || !k.guestHas(p.Addr, pt.Ftrace) {
+	if k.shared == nil || !k.guestHas(p.Addr, pt.Ftrace) || k.mayBeBeside(p.Addr, pt.Ftrace, p.PostHandler != nil || p.jprobe != nil) {
 		return nil
 	}
 	r := probepoint.RefuseAs(errno.EBUSY, rule.Arm, p.Addr, pt.String())
@@ -103,6 +112,8 @@ func (k *Kprobes) span(p *Kprobe) x86.Range {
 	n := int64(0)
 	switch o := p.opt(); {
 	case p.Gone():
+	case k.beside[p.Addr]:
+		n = 1
 	case p.OnFtrace():
 		if p.ft != nil && p.ft.ops != nil {
 			n = ftraceSiteSize
@@ -115,8 +126,8 @@ func (k *Kprobes) span(p *Kprobe) x86.Range {
 	return x86.Range{Start: p.Addr, End: p.Addr.Add(n)}
 }
 
-// textTaken removes the probes whose text the guest has overwritten. Nearby changes of other users
-// are written again: the machine has dropped them, too.
+// textTaken brings the probes whose text the guest has overwritten beside the guest's own, or back.
+// Nearby changes of other users are written again: the machine has dropped them, too.
 func (k *Kprobes) textTaken(at []x86.Addr) {
 	k.finishWorker()
 	var nearby []*Kprobe
@@ -125,14 +136,14 @@ func (k *Kprobes) textTaken(at []x86.Addr) {
 		switch {
 		case span.Start == span.End:
 		case slices.Contains(at, span.Start), p.OnFtrace() && slices.ContainsFunc(at, span.Contains):
-			k.takeOut(p, span)
+			k.guestChanged(p, span)
 		case slices.ContainsFunc(at, span.Contains):
 			k.undoForGuest(p)
 		default:
 			nearby = append(nearby, p)
 		}
 	})
-	k.functionsTaken(at)
+	k.tracedSitesTaken(at)
 	for _, p := range nearby {
 		if slices.ContainsFunc(at, func(a x86.Addr) bool { return a.In(p.Addr-2*jumpSize, p.Addr+2*jumpSize) }) {
 			k.writeAgain(p)
@@ -144,6 +155,7 @@ func (k *Kprobes) textTaken(at []x86.Addr) {
 func (k *Kprobes) writeAgain(p *Kprobe) {
 	b := []byte{int3}
 	switch o := p.opt(); {
+	case k.beside[p.Addr]:
 	case p.OnFtrace():
 		b = callInsn(p.Addr, p.ft.ops.trampoline)
 	case o != nil && o.patched:
@@ -156,6 +168,7 @@ func (k *Kprobes) writeAgain(p *Kprobe) {
 
 // takeOut makes the probes of a table entry gone: the guest's text is there from now on.
 func (k *Kprobes) takeOut(p *Kprobe, span x86.Range) {
+	k.endBeside(p.Addr)
 	k.giveBack(span)
 	if p.ft != nil && p.ft.ops != nil {
 		p.ft.ops.enabled--
@@ -190,28 +203,22 @@ func (k *Kprobes) tellTaken(p *Kprobe, at x86.Addr) {
 	k.fail(fmt.Errorf("%w (EBUSY)", err))
 }
 
-// functionsTaken ends the function tracing of sites that the guest has overwritten.
-func (k *Kprobes) functionsTaken(at []x86.Addr) {
-	t := &k.ftrace.functions
-	for site := range t.nops {
-		span := x86.Range{Start: site, End: site + ftraceSiteSize}
-		if slices.ContainsFunc(at, span.Contains) {
-			delete(t.nops, site)
-			k.giveBack(span)
-			k.printk("function " + k.symbolic(site) + " is not traced any more: the booted kernel's own ftrace or BPF is there")
-		}
-	}
-}
-
 // undoForGuest takes a jump back, of which the guest has changed other bytes than the first:
 // the kernel does so when a probe is planted in it (__arm_kprobe).
 func (k *Kprobes) undoForGuest(p *Kprobe) {
-	o := p.opt()
-	if err := k.shared.GuestText(p.Addr+1, o.saved[:]); err != nil {
-		k.fail(err)
-	}
 	k.unoptimize(p, true)
 	k.hold(p)
+}
+
+// under is the byte that a probe's int3 stands for: the saved opcode, or what the guest has there by now.
+func (k *Kprobes) under(p *Kprobe) byte {
+	b := [1]byte{p.opcode}
+	if k.shared != nil {
+		if err := k.shared.GuestText(p.Addr, b[:]); err != nil {
+			k.fail(err)
+		}
+	}
+	return b[0]
 }
 
 // foreign reports whether the guest has changed the bytes that a jump is about to hide.

@@ -9,6 +9,9 @@ import (
 // (setup_singlestep, docs/spec 2.4). reenter is true for a nested hit.
 func (k *Kprobes) setupStep(cpu *cpuState, p *Kprobe, regs *x86.PtRegs, reenter bool) bool {
 	k.point(PointResume, p)
+	if len(k.beside) > 0 && k.beside[p.Addr] {
+		return k.stepBeside(cpu, p, regs, reenter)
+	}
 	if k.detours(cpu, p, regs, reenter) {
 		return true
 	}
@@ -103,8 +106,6 @@ func (k *Kprobes) afterCopy(ool *outOfLine, ip uint64) bool {
 // finishStep ends an int3 single step (docs/spec 2.6).
 func (k *Kprobes) finishStep(cpu *cpuState, regs *x86.PtRegs) {
 	p := cpu.current
-	if cpu.status == HitSS {
-	}
 	k.event(cpu, EventStepped, WayStep, p, x86.Addr(regs.IP-1), regs)
 	k.endStep(cpu, regs)
 	k.postProcess(cpu, p, regs)

@@ -34,6 +34,7 @@ var nop5 = [ftraceSiteSize]byte{0x0f, 0x1f, 0x44, 0x00, 0x00}
 func (v *liveView) CodeAt(addr x86.Addr, b []byte) int {
 	n := v.read(addr, b)
 	v.recover(addr, b[:n])
+	v.recoverGuests(addr, b[:n])
 	v.ftraceSites(addr, b[:n])
 	return n
 }

@@ -3,6 +3,8 @@ package machine
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"kprobelab/errno"
 	"kprobelab/internal/contract"
@@ -53,10 +55,12 @@ type Booted interface {
 	Interrupts() (n, digest uint64)
 	DirectMapped(addr x86.Addr) (x86.Addr, error)
 	// HideText precedes a change of text by the host, which the guest's own reads do not see. If
-	// the guest changes the same bytes, its change is executed, and Host.Taken is called before the
-	// next trap. GuestText replaces the host's changes in b by the bytes that the guest sees.
+	// the guest changes the same bytes, its change is executed, but for an int3 in the first of them, and
+	// Host.Taken is called before the next trap. GuestText replaces the host's changes in b by the bytes that
+	// the guest sees. HoldText keeps an int3 of the host's in a byte, whatever the guest writes there.
 	HideText(addr x86.Addr, n int) error
 	GuestText(addr x86.Addr, b []byte)
+	HoldText(at x86.Addr, on bool) error
 	// Grace waits for the guest's grace period of tasks-RCU.
 	Grace() bool
 
@@ -197,11 +201,24 @@ func (m *Machine) OnSystemCalls(numbers []uint64, fn func(regs *x86.PtRegs)) {
 }
 
 // OnExecuted makes the machine call fn before a CPU of a booted kernel executes an instruction that ShowExecuted has
-// named. fn sees the registers and changes nothing; it may name more instructions. nil ends it.
-func (m *Machine) OnExecuted(fn func(regs *x86.PtRegs)) {
-	if m.booted != nil {
-		m.booted.OnExecuted(fn)
+// named, by whomever. fn sees the registers and changes none of them; it may name more instructions. There can be several receivers:
+// end takes fn out.
+func (m *Machine) OnExecuted(fn func(regs *x86.PtRegs)) (end func()) {
+	if m.booted == nil {
+		return func() {}
 	}
+	if m.executed == nil {
+		m.executed = map[int]func(*x86.PtRegs){}
+		m.booted.OnExecuted(func(regs *x86.PtRegs) {
+			for _, n := range slices.Sorted(maps.Keys(m.executed)) {
+				m.executed[n](regs)
+			}
+		})
+	}
+	n := m.receivers
+	m.receivers++
+	m.executed[n] = fn
+	return func() { delete(m.executed, n) }
 }
 
 // ShowExecuted names an instruction for OnExecuted. It stays named, also after a Restore. It returns false without a
@@ -214,7 +231,8 @@ func (m *Machine) ShowExecuted(at x86.Addr) bool {
 func (m *Machine) TextIsShared() bool { return m.booted != nil }
 
 // OnTaken installs fn. It is called when a booted kernel has changed text at addresses where the
-// host had changed it (PokeText): now the text has the guest's bytes. fn is called outside of guest
+// host had changed it (PokeText): now the text has the guest's bytes, but for an int3 in place of the first byte
+// of an int3, a jump or a call of the host's. fn is called outside of guest
 // code or at the start of a trap, before its receiver.
 func (m *Machine) OnTaken(fn func(at []x86.Addr)) { m.onTaken = fn }
 
@@ -227,6 +245,24 @@ func (m *Machine) GuestText(addr x86.Addr, b []byte) error {
 		m.booted.GuestText(addr, b)
 	}
 	return nil
+}
+
+// HoldText writes an int3 to text, where the guest has text of its own, and keeps it there whatever the guest
+// writes: OnTaken's function gets each such address. Without on, the guest's byte is executed again.
+func (m *Machine) HoldText(at x86.Addr, on bool) error {
+	if m.booted == nil {
+		return fmt.Errorf("hold text: the kernel has not booted: %w", errno.EINVAL)
+	}
+	b := []byte{x86.Int3}
+	if !on {
+		if err := m.GuestText(at, b); err != nil {
+			return err
+		}
+	}
+	if err := m.PokeText(at, b); err != nil {
+		return err
+	}
+	return m.booted.HoldText(at, on)
 }
 
 // Taken reports the addresses at which the guest has overwritten changes of the host.

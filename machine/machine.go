@@ -37,24 +37,27 @@ type Machine struct {
 
 	// execNext is the end of the executable pages, execPart the free part of the page that small
 	// pieces share.
-	execNext  x86.Addr
-	execPart  x86.Range
-	preempt   kimage.PreemptCounter
-	stubs     stubs
-	symbols   []kimage.Symbol
-	extable   exceptionTable
-	onLog     func(line string)
-	onPoke    func(at x86.Addr, n int)
-	onSync    func(cpu int)
-	traps     x86.Traps
-	switched  func(cpu int, t *Task)
-	until     func() bool // of RunUntil
-	random    *rand.PCG
-	rng       *rand.Rand
-	err       error
-	failed    []error // of tasks, since the last Run
-	onWait    func(w Wait) error
-	onTaken   func(at []x86.Addr)
+	execNext x86.Addr
+	execPart x86.Range
+	preempt  kimage.PreemptCounter
+	stubs    stubs
+	symbols  []kimage.Symbol
+	extable  exceptionTable
+	onLog    func(line string)
+	onPoke   func(at x86.Addr, n int)
+	onSync   func(cpu int)
+	traps    x86.Traps
+	switched func(cpu int, t *Task)
+	until    func() bool // of RunUntil
+	random   *rand.PCG
+	rng      *rand.Rand
+	err      error
+	failed   []error // of tasks, since the last Run
+	onWait   func(w Wait) error
+	onTaken  func(at []x86.Addr)
+	// executed are the receivers of OnExecuted, by their number.
+	executed  map[int]func(*x86.PtRegs)
+	receivers int
 	wait      Wait
 	waitAsked uint64 // when onWait was called
 	snapshots []*Snapshot

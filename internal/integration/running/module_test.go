@@ -193,13 +193,13 @@ func TestExecutedInstructions(t *testing.T) {
 			require.Len(t, at, 1)
 			for range 2 {
 				var seen []uint64
-				k.Machine.OnExecuted(func(regs *x86.PtRegs) { seen = append(seen, regs.IP) })
+				end := k.Machine.OnExecuted(func(regs *x86.PtRegs) { seen = append(seen, regs.IP) })
 				require.True(t, k.Machine.ShowExecuted(at[0].Addr))
 				require.Equal(t, ended{0, "", ""}, k.shell("hostname first; hostname second; hostname third"))
 				require.Equal(t, slices.Repeat([]uint64{uint64(at[0].Addr)}, 3), seen)
 				k.restore()
+				end()
 			}
-			k.Machine.OnExecuted(nil)
 			require.Equal(t, ended{0, "", ""}, k.shell("hostname first"))
 		})
 	}

@@ -43,10 +43,10 @@ func (k *kernel) second(name string) uint32 {
 	return uint32(site.Addr.Sub(sym[0].Addr)) + 5
 }
 
-// The guest changes text that is ours, or has changed it before us. The place is the guest's then:
-// it finds the bytes that it expects, its own tracing works and nothing is in its log, and our
-// probe is refused, or removed, with EBUSY.
-func TestGuestsOwnTracingHasThePlace(t *testing.T) {
+// The guest changes text that is ours, or has changed it before us. Both have the place: the guest finds the bytes that it
+// expects, traces what it traces without us, and nothing is in its log; ours is hit in each call. When the guest
+// has left, and when ours has, the other goes on.
+func TestGuestsOwnTracingBesideOurs(t *testing.T) {
 	ftrace := "echo vfs_read > set_ftrace_filter; echo function > current_tracer; "
 	const event = "echo 'p:g/a PLACE' > kprobe_events; echo 1 > events/g/a/enable; "
 	const use = "echo 1 > tracing_on; read x < /etc/hostname; echo 0 > tracing_on; "
@@ -61,31 +61,11 @@ func TestGuestsOwnTracingHasThePlace(t *testing.T) {
 		{"function tracer, a return probe of ours", ftrace, false, true, true},
 		{"kprobe event on the fentry site", event, false, false, true},
 		{"kretprobe event on the fentry site", strings.Replace(event, "p:", "r:", 1), false, false, true},
-		{"kprobe event on an instruction", event, true, false, false},
-		{"kprobe event on an instruction that is a jump of ours", event, true, false, true},
+		{"kretprobe event, a return probe of ours", strings.Replace(event, "p:", "r:", 1), false, true, true},
+		{"kprobe event on an instruction that is an int3 or a jump of ours", event, true, false, true},
 		{"two kprobe events one after another", event + "echo 0 > events/g/a/enable; echo 1 > events/g/a/enable; ", true, false, true},
+		{"kprobe event that the guest makes a jump of", event + "sleep 1; ", true, false, true},
 	} {
-		plant := func(t *testing.T, k *kernel) (probe *kprobes.Kprobe, hits *int, err error) {
-			hits = new(int)
-			count := func(*kprobes.Kprobe, *x86.PtRegs) int { *hits++; return 0 }
-			if c.ret {
-				rp := &kprobes.Kretprobe{Handler: func(*kprobes.Instance, *x86.PtRegs) int { *hits++; return 0 }}
-				rp.KP.SymbolName = "vfs_read"
-				err = k.Kprobes.RegisterKretprobe(rp)
-				t.Cleanup(func() { k.Kprobes.UnregisterKretprobe(rp) })
-				return &rp.KP, hits, err
-			}
-			probe = &kprobes.Kprobe{SymbolName: "vfs_read", PreHandler: count}
-			if c.second {
-				probe.Offset = k.second("vfs_read")
-			}
-			if !c.nopost {
-				probe.PostHandler = func(*kprobes.Kprobe, *x86.PtRegs, uint64) {}
-			}
-			err = k.Kprobes.RegisterKprobe(probe)
-			t.Cleanup(func() { k.Kprobes.UnregisterKprobe(probe) })
-			return probe, hits, err
-		}
 		t.Run(c.name, func(t *testing.T) {
 			eachOrFirst(t, func(t *testing.T, k *kernel) {
 				k.restore()
@@ -94,45 +74,117 @@ func TestGuestsOwnTracingHasThePlace(t *testing.T) {
 					place = fmt.Sprintf("vfs_read+%d", k.second("vfs_read"))
 				}
 				guest := strings.ReplaceAll(c.guest, "PLACE", place)
-				const seen = "echo $((`grep -v '^#' trace | grep -c vfs_read` > 0))"
-				t.Run("ours first", func(t *testing.T) {
-					var taken []*kprobes.TakenError
-					k.Kprobes.OnTaken(func(_ *kprobes.Kprobe, err *kprobes.TakenError) { taken = append(taken, err) })
-					defer k.Kprobes.OnTaken(nil)
-					probe, hits, err := plant(t, k)
-					require.NoError(t, err)
-					require.NoError(t, k.Settle())
-					require.Equal(t, "kprobelab\n", k.shell("read x < /etc/hostname; echo $x").out)
+				k.Kprobes.OnTaken(func(_ *kprobes.Kprobe, err *kprobes.TakenError) { t.Error(err) })
+				defer k.Kprobes.OnTaken(nil)
+				const lines = "grep vfs_read trace | grep -v '^#' | sed 's/ [0-9.]*: / /; s/-[0-9]* / /'"
+				const off = "cd /t; echo nop > current_tracer; echo 0 > events/enable; echo > kprobe_events; echo > trace; sleep 1"
+				alone := k.shell(tracefs + guest + use + lines + killed).out
+				require.Contains(t, alone, "vfs_read")
+				require.True(t, strings.HasSuffix(alone, "\n0\n"), alone)
+				k.restore()
+
+				plant := func() (hits *int, remove func()) {
+					hits = new(int)
+					if c.ret {
+						rp := &kprobes.Kretprobe{Handler: func(i *kprobes.Instance, _ *x86.PtRegs) int {
+							*hits++
+							require.NotContains(t, k.Machine.Symbolize(i.RetAddr), "trampoline")
+							return 0
+						}}
+						rp.KP.SymbolName = "vfs_read"
+						require.NoError(t, k.Kprobes.RegisterKretprobe(rp))
+						return hits, func() { k.Kprobes.UnregisterKretprobe(rp); require.NoError(t, k.Settle()) }
+					}
+					p := &kprobes.Kprobe{SymbolName: "vfs_read", PreHandler: func(*kprobes.Kprobe, *x86.PtRegs) int { *hits++; return 0 }}
+					if c.second {
+						p.Offset = k.second("vfs_read")
+					}
+					posts := 0
+					if !c.nopost {
+						p.PostHandler = func(*kprobes.Kprobe, *x86.PtRegs, uint64) { posts++ }
+					}
+					require.NoError(t, k.Kprobes.RegisterKprobe(p))
+					return hits, func() {
+						k.Kprobes.UnregisterKprobe(p)
+						require.NoError(t, k.Settle())
+						if !c.nopost {
+							require.Equal(t, *hits, posts)
+						}
+					}
+				}
+				// reads is what ours counts in a call of read, without the guest's tracing.
+				reads := func(hits *int) int {
 					before := *hits
-					require.NotZero(t, before)
-					got := k.shell(tracefs + guest + use + seen + killed)
-					require.Equal(t, "1\n0\n", got.out, "the guest's own tracing works, and its log has no word of it")
-					require.True(t, probe.Gone())
-					require.Len(t, taken, 1)
-					require.ErrorIs(t, taken[0], errno.EBUSY)
-					require.Contains(t, taken[0].Error(), "is taken out")
-					after := *hits
 					require.Equal(t, "kprobelab\n", k.shell("read x < /etc/hostname; echo $x").out)
-					require.Equal(t, after, *hits)
+					return *hits - before
+				}
+				t.Run("ours first", func(t *testing.T) {
+					hits, remove := plant()
+					require.NoError(t, k.Settle())
+					each := reads(hits)
+					require.NotZero(t, each)
+					require.Equal(t, alone, k.shell(tracefs+guest+use+lines+killed).out, "the guest traces as if ours were not there")
+					require.Equal(t, each, reads(hits), "beside the guest's")
+					require.Equal(t, "0\n", k.shell(off+killed).out)
+					require.Equal(t, each, reads(hits), "the guest's has gone")
+					require.NoError(t, k.Settle())
+					require.Equal(t, each, reads(hits))
+					remove()
 				})
 				k.restore()
 				t.Run("the guest's first", func(t *testing.T) {
-					require.Equal(t, "1\n", k.shell(tracefs+guest+use+seen).out)
-					_, hits, err := plant(t, k)
-					require.ErrorIs(t, err, errno.EBUSY)
-					require.Contains(t, err.Error(), "the booted kernel's own ftrace")
-					require.Equal(t, "1\n0\n", k.shell("cd /t; echo > trace; "+use+seen+killed).out)
-					require.Zero(t, *hits)
-					// When the guest has left, the place is free.
-					require.Equal(t, "0\n", k.shell("cd /t; echo nop > current_tracer; echo 0 > events/enable; echo > kprobe_events; sleep 1"+killed).out)
-					_, hits, err = plant(t, k)
-					require.NoError(t, err)
-					require.Equal(t, "kprobelab\n", k.shell("read x < /etc/hostname; echo $x").out)
-					require.NotZero(t, *hits)
+					require.Equal(t, alone, k.shell(tracefs+guest+use+lines+killed).out)
+					hits, remove := plant()
+					require.NoError(t, k.Settle())
+					each := reads(hits)
+					require.NotZero(t, each)
+					require.Equal(t, alone, k.shell("cd /t; echo > trace; "+use+lines+killed).out)
+					require.Equal(t, each, reads(hits))
+					remove()
+					require.Equal(t, alone, k.shell("cd /t; echo > trace; "+use+lines+killed).out, "ours has gone")
+					hits, remove = plant()
+					require.Equal(t, "0\n", k.shell(off+killed).out)
+					require.Equal(t, each, reads(hits), "the guest's has gone")
+					remove()
 				})
 			})
 		})
 	}
+}
+
+// A post handler waits for the end of the instruction. Where the guest steps that itself, ours is refused, or taken out.
+func TestPostHandlerAtGuestsOwnProbe(t *testing.T) {
+	eachOrFirst(t, func(t *testing.T, k *kernel) {
+		k.restore()
+		var taken []*kprobes.TakenError
+		k.Kprobes.OnTaken(func(_ *kprobes.Kprobe, err *kprobes.TakenError) { taken = append(taken, err) })
+		defer k.Kprobes.OnTaken(nil)
+		hits := 0
+		p := &kprobes.Kprobe{SymbolName: "vfs_read", Offset: k.second("vfs_read"), PreHandler: func(*kprobes.Kprobe, *x86.PtRegs) int { hits++; return 0 },
+			PostHandler: func(*kprobes.Kprobe, *x86.PtRegs, uint64) {}}
+		require.NoError(t, k.Kprobes.RegisterKprobe(p))
+		require.Equal(t, "0\n", k.shell(fmt.Sprintf(tracefs+"echo 'p:g/a vfs_read+%d' > kprobe_events; echo 1 > events/g/a/enable; read x < /etc/hostname"+killed, p.Offset)).out)
+		require.True(t, p.Gone())
+		require.Len(t, taken, 1)
+		require.ErrorIs(t, taken[0], errno.EBUSY)
+		require.Contains(t, taken[0].Error(), "is taken out")
+		k.Kprobes.UnregisterKprobe(p)
+
+		again := &kprobes.Kprobe{SymbolName: "vfs_read", Offset: p.Offset, PreHandler: p.PreHandler, PostHandler: p.PostHandler}
+		err := k.Kprobes.RegisterKprobe(again)
+		require.ErrorIs(t, err, errno.EBUSY)
+		require.Contains(t, err.Error(), "the booted kernel's own")
+		again.PostHandler, again.Addr = nil, 0
+		require.NoError(t, k.Kprobes.RegisterKprobe(again), "without a post handler it is beside the guest's")
+		hits = 0
+		require.Equal(t, "0\n", k.shell("read x < /etc/hostname"+killed).out)
+		require.NotZero(t, hits)
+		k.Kprobes.UnregisterKprobe(again)
+		require.Equal(t, "0\n", k.shell("cd /t; echo 0 > events/enable; echo > kprobe_events; sleep 1"+killed).out)
+		p.Addr = 0
+		require.NoError(t, k.Kprobes.RegisterKprobe(p), "the place is free")
+		k.Kprobes.UnregisterKprobe(p)
+	})
 }
 
 // inJump is a place inside the bytes of a jump: the function, the offset of a probe of ours that becomes a
@@ -295,7 +347,7 @@ func TestGuestsOwnTracingLeavesOtherProbes(t *testing.T) {
 	})
 }
 
-// The function tracer of this side gives a function up where the guest's own comes, and goes on with others.
+// The function tracers of both sides trace one function.
 func TestGuestsOwnTracingAndFunctionTracer(t *testing.T) {
 	each(t, func(t *testing.T, k *kernel) {
 		k.restore()
@@ -315,5 +367,12 @@ func TestGuestsOwnTracingAndFunctionTracer(t *testing.T) {
 		text, err := fs.ReadFile(tr, "trace")
 		require.NoError(t, err)
 		require.Contains(t, string(text), "vfs_open")
+		before := strings.Count(string(text), "vfs_read")
+		require.Equal(t, "kprobelab\n", k.shell("cat /etc/hostname").out)
+		text, err = fs.ReadFile(tr, "trace")
+		require.NoError(t, err)
+		require.Greater(t, strings.Count(string(text), "vfs_read"), before, "beside the guest's")
+		require.Equal(t, "0\n", k.shell("cd /t; echo nop > current_tracer; cat /etc/hostname > /dev/null; dmesg | grep -c WARN").out)
+		write("current_tracer", "nop")
 	})
 }
