@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sort"
 
+	"kprobelab/kimage/internal/infer"
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/x86"
 )
 
@@ -101,7 +103,7 @@ func (img *Image) gatherBlacklist(o tableOwner) {
 	b := &img.tables.blacklist
 	_, data := o.table(kprobeBlacklist)
 	for off := 0; off+8 <= len(data); off += 8 {
-		img.blacklistSymbol(abs64(data[off:]), o.module, ByName)
+		img.blacklistSymbol(opened.Abs64(data[off:]), o.module, ByName)
 	}
 	type area struct {
 		section, start, stop string
@@ -118,7 +120,7 @@ func (img *Image) gatherBlacklist(o tableOwner) {
 		areas = areas[:2]
 	}
 	if o.module == "" && img.profile.Check.IRQEntryText {
-		areas = slices.Insert(areas, 2, area{"", irqEntryStart, irqEntryEnd, ByIRQEntry})
+		areas = slices.Insert(areas, 2, area{"", infer.IRQEntryStart, infer.IRQEntryEnd, ByIRQEntry})
 	}
 	for i, a := range areas {
 		r := o.area(a.section, a.start, a.stop)

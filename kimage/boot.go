@@ -3,6 +3,9 @@ package kimage
 import (
 	"bytes"
 
+	"kprobelab/kimage/evidence"
+	"kprobelab/kimage/internal/infer"
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/x86"
 )
 
@@ -31,7 +34,7 @@ func (img *Image) bootPatch() error {
 	if img.opts.NoBoot {
 		return nil
 	}
-	img.facts = append(img.facts, p.cpuFact())
+	img.facts.Add(p.cpuFact())
 	keep := img.keepLive()
 	p.patch(tableOwner{img: img})
 	p.updateStaticCalls()
@@ -43,11 +46,11 @@ func (img *Image) bootPatch() error {
 }
 
 // cpuFact names the processor, on which the text and so some answers depend.
-func (p *bootPatcher) cpuFact() Fact {
+func (p *bootPatcher) cpuFact() evidence.Fact {
 	if asked := p.img.opts.CPU; asked != "" {
-		return Fact{Name: "CPU", Value: asked, Evidence: "asked for; the boot-time text is made for it"}
+		return evidence.Fact{Name: "CPU", Value: asked, Evidence: "asked for; the boot-time text is made for it"}
 	}
-	return Fact{Name: "CPU", Value: p.cpu.name, Evidence: "the default; the boot-time text is made for it"}
+	return evidence.Fact{Name: "CPU", Value: p.cpu.name, Evidence: "the default; the boot-time text is made for it"}
 }
 
 // keepLive saves the live text, and returns a function that puts it back: the
@@ -133,14 +136,14 @@ func (p *bootPatcher) returns(o tableOwner) {
 	}
 	at, data := o.table(returnSites)
 	for off := 0; off+4 <= len(data); off += 4 {
-		addr := rel32(at.Add(int64(off)), data[off:])
+		addr := opened.Rel32(at.Add(int64(off)), data[off:])
 		// clang puts a CS prefix before the jump, as before those to retpolines.
 		prefix := 0
 		if text := p.img.bytes(addr, 1); text != nil && text[0] == 0x2e {
 			prefix = 1
 		}
 		jump := p.img.bytes(addr+x86.Addr(prefix), 5)
-		if jump == nil || jump[0] != x86.Jmp32 || rel32(addr+x86.Addr(prefix)+5, jump[1:]) != compiled {
+		if jump == nil || jump[0] != x86.Jmp32 || opened.Rel32(addr+x86.Addr(prefix)+5, jump[1:]) != compiled {
 			continue
 		}
 		text := p.img.bytes(addr, prefix+5)
@@ -188,19 +191,11 @@ func (p *bootPatcher) setReturnThunk() {
 	}
 }
 
-// Endbr64, and its replacement if no indirect branch may land there: to 6.17, and from
-// 6.18 on (gen_endbr_poison).
-var (
-	endbr64     = []byte{0xf3, 0x0f, 0x1e, 0xfa}
-	sealedNop4  = []byte{0x66, 0x0f, 0x1f, 0x00}
-	sealedNopl4 = []byte{0x0f, 0x1f, 0x40, 0xd6}
-)
-
 // seals replaces the ENDBRs that nothing needs (X86_KERNEL_IBT).
 func (p *bootPatcher) seals(o tableOwner) {
 	at, data := o.table(sealedEntries)
 	for off := 0; off+4 <= len(data); off += 4 {
-		addr := rel32(at.Add(int64(off)), data[off:])
+		addr := opened.Rel32(at.Add(int64(off)), data[off:])
 		p.poison(addr)
 		p.sealCFI(addr)
 	}
@@ -208,7 +203,7 @@ func (p *bootPatcher) seals(o tableOwner) {
 
 // poison replaces the ENDBR at addr, if there is one.
 func (p *bootPatcher) poison(addr x86.Addr) {
-	if text := p.img.bytes(addr, 4); bytes.Equal(text, endbr64) {
+	if text := p.img.bytes(addr, 4); bytes.Equal(text, opened.Endbr64) {
 		copy(text, p.endbrPoison())
 	}
 }
@@ -216,9 +211,9 @@ func (p *bootPatcher) poison(addr x86.Addr) {
 // endbrPoison is the code that replaces an ENDBR.
 func (p *bootPatcher) endbrPoison() []byte {
 	if p.img.profile.Resolve.NoplPoison {
-		return sealedNopl4
+		return opened.SealedNopl4
 	}
-	return sealedNop4
+	return opened.SealedNop4
 }
 
 // oneProcessor is the kernel's flag of a machine with one processor and no place for a
@@ -290,7 +285,7 @@ func (p *bootPatcher) updateStaticCalls() {
 	}
 	p.cryptoUpdates(sc)
 	if _, ok := p.img.staticCallKey("cond_resched"); ok {
-		for _, u := range preemptCalls[p.img.preemptModel()] {
+		for _, u := range preemptCalls[infer.PreemptModel(inside{p.img}, &p.img.facts)] {
 			sc.update(u.key, u.fn)
 		}
 	}
@@ -320,7 +315,7 @@ func (p *bootPatcher) runtimeConstants() {
 	}
 	at, data := o.table(userPointerMax)
 	for off := 0; off+4 <= len(data); off += 4 {
-		if imm := p.img.bytes(rel32(at.Add(int64(off)), data[off:]), 8); imm != nil {
+		if imm := p.img.bytes(opened.Rel32(at.Add(int64(off)), data[off:]), 8); imm != nil {
 			le.PutUint64(imm, highest)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"kprobelab/decoder"
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -50,7 +51,7 @@ func (img *Image) usable(a alternative) bool {
 }
 
 func parseAlternative(at x86.Addr, b []byte) alternative {
-	a := alternative{addr: rel32(at, b), repl: rel32(at+4, b[4:])}
+	a := alternative{addr: opened.Rel32(at, b), repl: opened.Rel32(at+4, b[4:])}
 	number, lengths := le.Uint16(b[8:]), b[10:]
 	if len(b) == 14 {
 		flags := le.Uint16(b[10:])
@@ -126,7 +127,7 @@ func (p *alternativePatcher) classic(a *alternative, text []byte) {
 		buf[i] = 0x90
 	}
 	if a.replLen == 5 {
-		target := rel32(a.repl+5, buf[1:])
+		target := opened.Rel32(a.repl+5, buf[1:])
 		switch buf[0] {
 		case 0xe8:
 			le.PutUint32(buf[1:], uint32(target.Sub(a.addr+5)))
@@ -248,11 +249,11 @@ func (p *alternativePatcher) directCall(a *alternative, text, buf []byte) int {
 	if a.replLen != 5 || buf[0] != 0xe8 || len(text) < 6 || text[0] != 0xff || text[1] != 0x15 {
 		return -1
 	}
-	slot := p.img.bytes(rel32(a.addr+6, text[2:]), 8)
+	slot := p.img.bytes(opened.Rel32(a.addr+6, text[2:]), 8)
 	if slot == nil {
 		return -1
 	}
-	target := abs64(slot)
+	target := opened.Abs64(slot)
 	if target == 0 {
 		return 5 // stays a call of BUG_func
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/x86"
 )
 
@@ -56,7 +57,7 @@ func (img *Image) cfiPreambleAt(addr x86.Addr) bool {
 func (o tableOwner) cfiFunctions() (list []x86.Addr) {
 	at, data := o.table(cfiSites)
 	for off := 0; off+4 <= len(data); off += 4 {
-		if addr := rel32(at.Add(int64(off)), data[off:]); o.img.cfiPreambleAt(addr) {
+		if addr := opened.Rel32(at.Add(int64(off)), data[off:]); o.img.cfiPreambleAt(addr) {
 			list = append(list, addr)
 		}
 	}
@@ -67,7 +68,7 @@ func (o tableOwner) cfiFunctions() (list []x86.Addr) {
 func (o tableOwner) cfiCallers() (list []x86.Addr) {
 	at, data := o.table(retpolineSites)
 	for off := 0; off+4 <= len(data); off += 4 {
-		addr := rel32(at.Add(int64(off)), data[off:]) - cfiCaller
+		addr := opened.Rel32(at.Add(int64(off)), data[off:]) - cfiCaller
 		text := o.img.bytes(addr, cfiCaller)
 		if text != nil && text[0] == 0x41 && text[1] == 0xba && le.Uint32(text[2:]) != 0 {
 			list = append(list, addr)
@@ -146,8 +147,8 @@ func (p *bootPatcher) writeHashed(addr x86.Addr, code hashedCode, hash uint32) {
 
 // isEndbr reports whether an ENDBR, or what replaces one, stands at addr.
 func (p *bootPatcher) isEndbr(addr x86.Addr) bool {
-	text := p.img.bytes(addr, len(endbr64))
-	return text != nil && (bytes.Equal(text, endbr64) || bytes.Equal(text, p.endbrPoison()))
+	text := p.img.bytes(addr, len(opened.Endbr64))
+	return text != nil && (bytes.Equal(text, opened.Endbr64) || bytes.Equal(text, p.endbrPoison()))
 }
 
 // sealCFI takes the hash from a function that nothing calls indirectly.

@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab/kimage/evidence"
+	"kprobelab/kimage/internal/infer"
 	"kprobelab/x86"
 )
 
@@ -149,13 +151,13 @@ func TestFineIBTByTheImage(t *testing.T) {
 					copy(img.bytes(testText+0x300, 4), []byte{2})
 					img.index.setImage([]Symbol{{Name: "cfi_mode", Addr: testText + 0x300, Size: 4}}, func(x86.Addr) x86.Addr { return testText + 0x304 })
 				case "option":
-					img.facts = append(img.facts, Fact{Name: optionCFIAuto, Value: "n"})
+					img.facts.Add(evidence.Fact{Name: infer.OptionCFIAuto, Value: "n"})
 				default:
 					p.cpu.flags[f] = true
 				}
 			}
 			p.decideCFI()
-			require.Equal(t, c.says, img.fact(factCFI))
+			require.Equal(t, c.says, img.facts.Value(factCFI))
 			p.forms.sealsCFI, p.forms.sealsPreamblesOnly = true, img.profile.Resolve.NoplPoison
 			p.cfi(tableOwner{img: img})
 			if c.sealed {
@@ -183,7 +185,7 @@ func TestFormOfChecksByTheImage(t *testing.T) {
 				func(x86.Addr) x86.Addr { return testText + 0x400 })
 			p := &bootPatcher{img: img, cpu: &cpuModel{}}
 			p.decideCFI()
-			require.Equal(t, c.want, img.fact(factCFI))
+			require.Equal(t, c.want, img.facts.Value(factCFI))
 			require.Equal(t, c.want == cfiFallsThrough, p.forms.cfiNotTaken)
 		})
 	}

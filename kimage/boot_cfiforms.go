@@ -3,6 +3,10 @@ package kimage
 import (
 	"bytes"
 	"cmp"
+
+	"kprobelab/kimage/evidence"
+	"kprobelab/kimage/internal/infer"
+	"kprobelab/kimage/internal/opened"
 )
 
 // hashedCode is code in which a hash stands.
@@ -27,8 +31,8 @@ var (
 		begin []byte
 		size  int
 	}{
-		{[]byte{0xf3, 0x0f, 0x1e, 0xfa, 0x2d}, 20},             // endbr64; sub $hash,%eax; jne; nopl
-		{[]byte{0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0x81, 0xea}, 16}, // endbr64; sub $hash,%r10d; je; ud2; nop
+		{[]byte{0xf3, 0x0f, 0x1e, 0xfa, 0x2d}, 20},             // opened.Endbr64; sub $hash,%eax; jne; nopl
+		{[]byte{0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0x81, 0xea}, 16}, // opened.Endbr64; sub $hash,%r10d; je; ud2; nop
 	}
 	callerForms = []struct {
 		begin, next []byte
@@ -79,29 +83,26 @@ func (p *bootPatcher) decideCFI() {
 	if len((tableOwner{img: p.img}).bytesOf(cfiSites)) == 0 {
 		return
 	}
-	b, f := p.img.findBanner(), &p.forms
-	f.rewritesCFI, f.sealsCFI, f.sealsPreamblesOnly = true, b.since(6, 5), b.since(6, 15)
+	b, f := p.img.banner(), &p.forms
+	f.rewritesCFI, f.sealsCFI, f.sealsPreamblesOnly = true, b.Since(6, 5), b.Since(6, 15)
 	if p.cpu.flags["ibt"] && p.chooseCFI() == cfiChosen {
 		if f.fineIBT = p.findFineIBT(); f.fineIBT != nil {
-			p.say(factCFI, Witness{cfiByCallees, "its code in .rodata, and the processor has IBT", Coded})
+			p.say(factCFI, evidence.Says(cfiByCallees, "its code in .rodata, and the processor has IBT", evidence.Coded))
 			return
 		}
 	}
-	witnesses := []Witness{{cfiStays, "release " + cmp.Or(b.release, "not known"), Dated}}
-	if b.since(7, 2) {
+	witnesses := []evidence.Witness{evidence.Says(cfiStays, "release "+cmp.Or(b.Release, "not known"), evidence.Dated)}
+	if b.Since(7, 2) {
 		witnesses[0].Value = cfiFallsThrough
 	}
 	switch where, searched := p.img.holds(cfiNotTaken, "cfi_enable_callers", "__apply_fineibt", "alternative_instructions"); {
 	case where != "":
-		witnesses = append(witnesses, Witness{cfiFallsThrough, "its bytes in " + where, Coded})
+		witnesses = append(witnesses, evidence.Says(cfiFallsThrough, "its bytes in "+where, evidence.Coded))
 	case searched:
-		witnesses = append(witnesses, Witness{cfiStays, "its bytes are not in the functions that patch them", Coded})
+		witnesses = append(witnesses, evidence.Says(cfiStays, "its bytes are not in the functions that patch them", evidence.Coded))
 	}
 	f.cfiNotTaken = p.say(factCFI, witnesses...) == cfiFallsThrough
 }
-
-// optionCFIAuto: the processor decides (6.11 and later; before, it does always).
-const optionCFIAuto = "CONFIG_CFI_AUTO_DEFAULT"
 
 // chooseCFI returns the kernel's default: by the processor (cfiChosen), or kCFI (cfiFixed).
 func (p *bootPatcher) chooseCFI() string {
@@ -111,14 +112,14 @@ func (p *bootPatcher) chooseCFI() string {
 		}
 		return cfiFixed
 	}
-	witnesses := []Witness{{cfiChosen, "release " + cmp.Or(p.img.findBanner().release, "not known"), Dated}}
+	witnesses := []evidence.Witness{evidence.Says(cfiChosen, "release "+cmp.Or(p.img.banner().Release, "not known"), evidence.Dated)}
 	if at, ok := p.img.symbolAddr("cfi_mode"); ok {
 		if mode := p.img.bytes(at, 4); mode != nil {
-			witnesses = append(witnesses, Witness{value(le.Uint32(mode) == 0), "the first value of cfi_mode", Coded})
+			witnesses = append(witnesses, evidence.Says(value(le.Uint32(mode) == 0), "the first value of cfi_mode", evidence.Coded))
 		}
 	}
-	if v := p.img.fact(optionCFIAuto); v != "" {
-		witnesses = append(witnesses, Witness{value(v == "y"), optionCFIAuto + "=" + v, Configured})
+	if v := p.img.facts.Value(infer.OptionCFIAuto); v != "" {
+		witnesses = append(witnesses, evidence.Says(value(v == "y"), infer.OptionCFIAuto+"="+v, evidence.Configured))
 	}
 	return p.say(factCFIMode, witnesses...)
 }
@@ -129,7 +130,7 @@ func (img *Image) holds(code []byte, functions ...string) (where string, searche
 	for _, name := range functions {
 		for _, s := range img.Lookup(name) {
 			searched = true
-			if bytes.Contains(img.bytes(s.Addr, int(min(s.Size, 4*maxSearched))), code) {
+			if bytes.Contains(img.bytes(s.Addr, int(min(s.Size, 4*opened.MaxSearched))), code) {
 				return name, true
 			}
 		}

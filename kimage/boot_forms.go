@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+
+	"kprobelab/kimage/evidence"
+	"kprobelab/kimage/internal/opened"
 )
 
 // patchForms describes the bytes that an image's kernel writes when it patches. They differ
@@ -71,50 +74,50 @@ const (
 
 // forms decides them by the image's data and code, then by its release.
 func (p *bootPatcher) decideForms() {
-	b := p.img.findBanner()
+	b := p.img.banner()
 	f := &p.forms
-	release := func(yes bool, on, off string) Witness {
+	release := func(yes bool, on, off string) evidence.Witness {
 		if yes {
 			off = on
 		}
-		return Witness{off, "release " + cmp.Or(b.release, "not known"), Dated}
+		return evidence.Says(off, "release "+cmp.Or(b.Release, "not known"), evidence.Dated)
 	}
 
 	_, p.early = p.img.symbolAddr("arch_init_ideal_nops") // a function: data may have no symbols
-	table, where := p.img.nopTable()
+	table, where := nopTable(inside{p.img})
 	switch {
 	case p.early:
 		f.nops = nopsFor(true, false, p.cpu.k8Nops())
-		p.say(factNops, Witness{nopsByCPU, "symbol arch_init_ideal_nops", Symbolic})
+		p.say(factNops, evidence.Says(nopsByCPU, "symbol arch_init_ideal_nops", evidence.Symbolic))
 	case table != nil:
 		f.nops = nops{forms: table, atomic5: table[5], jumpOver: len(table) > len(nopl[:9])}
-		p.say(factNops, Witness{fmt.Sprintf("of up to %d bytes", len(table)-1), "the table in " + where, Coded})
+		p.say(factNops, evidence.Says(fmt.Sprintf("of up to %d bytes", len(table)-1), "the table in "+where, evidence.Coded))
 	default:
-		long := b.since(6, 5)
+		long := b.Since(6, 5)
 		f.nops = nopsFor(false, long, false)
 		p.say(factNops, release(long, "of up to 11 bytes", "of up to 8 bytes"))
 	}
 
-	witnesses := []Witness{release(b.since(6, 5), wholeRelocated, callsRelocated)}
+	witnesses := []evidence.Witness{release(b.Since(6, 5), wholeRelocated, callsRelocated)}
 	if name := p.img.anyOf("apply_relocation", "__apply_relocation", "text_poke_apply_relocation", "__optimize_nops"); name != "" {
-		witnesses = append(witnesses, Witness{wholeRelocated, "symbol " + name, Symbolic})
+		witnesses = append(witnesses, evidence.Says(wholeRelocated, "symbol "+name, evidence.Symbolic))
 	} else if table != nil {
 		// The longer no-operations came with it.
 		value := callsRelocated
 		if f.nops.jumpOver {
 			value = wholeRelocated
 		}
-		witnesses = append(witnesses, Witness{value, fmt.Sprintf("no-operations of up to %d bytes", len(table)-1), Coded})
+		witnesses = append(witnesses, evidence.Says(value, fmt.Sprintf("no-operations of up to %d bytes", len(table)-1), evidence.Coded))
 	}
 	f.relocates = p.say(factAlternatives, witnesses...) == wholeRelocated
 
 	if f.relocates {
-		witnesses = []Witness{release(!b.since(6, 10), jumpsJoined, jumpsStay)}
+		witnesses = []evidence.Witness{release(!b.Since(6, 10), jumpsJoined, jumpsStay)}
 		switch {
 		case p.img.partly("__optimize_nops") != "":
-			witnesses = append(witnesses, Witness{jumpsJoined, "symbol __optimize_nops", Symbolic})
+			witnesses = append(witnesses, evidence.Says(jumpsJoined, "symbol __optimize_nops", evidence.Symbolic))
 		case p.img.partly("__apply_relocation") != "":
-			witnesses = append(witnesses, Witness{jumpsStay, "symbol __apply_relocation", Symbolic})
+			witnesses = append(witnesses, evidence.Says(jumpsStay, "symbol __apply_relocation", evidence.Symbolic))
 		}
 		f.joinsJumps = p.say(factJoinedJumps, witnesses...) == jumpsJoined
 	}
@@ -135,9 +138,9 @@ func (img *Image) anyOf(names ...string) string {
 }
 
 // say records a fact about the text, and returns what was decided.
-func (p *bootPatcher) say(name string, witnesses ...Witness) string {
-	f, _ := decidedFact(name, witnesses)
-	p.img.setFact(f)
+func (p *bootPatcher) say(name string, witnesses ...evidence.Witness) string {
+	f, _ := evidence.Decided(name, witnesses)
+	p.img.facts.Set(f)
 	return f.Value
 }
 
@@ -149,14 +152,14 @@ func (p *bootPatcher) decideIndirect() {
 	if o := (tableOwner{img: p.img}); len(o.bytesOf(retpolineSites)) == 0 {
 		return
 	}
-	b := p.img.findBanner()
+	b := p.img.banner()
 	value := filledByNops
-	if b.since(6, 18) {
+	if b.Since(6, 18) {
 		value = filledByPrefixes
-	} else if b.since(5, 19) {
+	} else if b.Since(5, 19) {
 		value = filledByInt3
 	}
-	witnesses := []Witness{{value, "release " + cmp.Or(b.release, "not known"), Dated}}
+	witnesses := []evidence.Witness{evidence.Says(value, "release "+cmp.Or(b.Release, "not known"), evidence.Dated)}
 	if found := p.img.anyOf(retpolinePatchers...); found != "" && value != filledByPrefixes {
 		value, how := filledByNops, " writes no int3"
 		for _, name := range retpolinePatchers {
@@ -164,7 +167,7 @@ func (p *bootPatcher) decideIndirect() {
 				value, how, found = filledByInt3, " writes an int3", s
 			}
 		}
-		witnesses = append(witnesses, Witness{value, found + how, Coded})
+		witnesses = append(witnesses, evidence.Says(value, found+how, evidence.Coded))
 	}
 	switch p.say(factIndirect, witnesses...) {
 	case filledByPrefixes:
@@ -183,17 +186,17 @@ var (
 
 // decideZero finds which of the two the image has.
 func (p *bootPatcher) decideZero() {
-	b := p.img.findBanner()
+	b := p.img.banner()
 	p.forms.zero = xor5rax
 	if _, ok := p.img.symbolAddr("__static_call_return0"); !ok {
 		return
 	}
-	if !b.since(5, 18) && b.release != "" {
+	if !b.Since(5, 18) && b.Release != "" {
 		p.forms.zero = xor5raxOlder
 	}
-	witnesses := []Witness{{fmt.Sprintf("% x", p.forms.zero), "release " + cmp.Or(b.release, "not known"), Dated}}
+	witnesses := []evidence.Witness{evidence.Says(fmt.Sprintf("% x", p.forms.zero), "release "+cmp.Or(b.Release, "not known"), evidence.Dated)}
 	if form, why := p.img.zeroForm(); form != nil {
-		witnesses = append(witnesses, Witness{fmt.Sprintf("% x", form), why, Coded})
+		witnesses = append(witnesses, evidence.Says(fmt.Sprintf("% x", form), why, evidence.Coded))
 	}
 	if p.say(factZero, witnesses...) == fmt.Sprintf("% x", xor5raxOlder) {
 		p.forms.zero = xor5raxOlder
@@ -213,17 +216,17 @@ func (p *bootPatcher) decideTailCalls() {
 	if _, ok := p.img.symbolAddr(compiledThunk); !ok {
 		return // returns are plain ones, and apply_returns is empty
 	}
-	b := p.img.findBanner()
+	b := p.img.banner()
 	value := tailCallsReturn
-	if b.since(6, 7) {
+	if b.Since(6, 7) {
 		value = tailCallsByThunk
 	}
-	witnesses := []Witness{{value, "release " + cmp.Or(b.release, "not known"), Dated}}
+	witnesses := []evidence.Witness{evidence.Says(value, "release "+cmp.Or(b.Release, "not known"), evidence.Dated)}
 	switch {
 	case p.img.ReturnOf(patcher, again) != 0:
-		witnesses = append(witnesses, Witness{tailCallsByThunk, patcher + " calls " + again, Coded})
+		witnesses = append(witnesses, evidence.Says(tailCallsByThunk, patcher+" calls "+again, evidence.Coded))
 	case p.img.partly(patcher) != "" && p.img.partly(again) != "":
-		witnesses = append(witnesses, Witness{tailCallsReturn, patcher + " does not call " + again, Coded})
+		witnesses = append(witnesses, evidence.Says(tailCallsReturn, patcher+" does not call "+again, evidence.Coded))
 	}
 	p.forms.callsAgain = p.say(factTailCalls, witnesses...) == tailCallsByThunk
 }
@@ -241,7 +244,7 @@ func (img *Image) zeroForm() (form []byte, why string) {
 	}
 	for _, name := range []string{"__static_call_transform", "__static_call_validate", "arch_static_call_transform"} {
 		for _, s := range img.Lookup(name) {
-			code := img.bytes(s.Addr, int(min(s.Size, maxSearched)))
+			code := img.bytes(s.Addr, int(min(s.Size, opened.MaxSearched)))
 			for _, f := range known {
 				if bytes.Contains(code, f[:4]) {
 					return f, name + " compares with it"
@@ -276,14 +279,14 @@ func (p *bootPatcher) sayFeatures() {
 		case !has[p.feats.retpoline]:
 			way = "indirect branches"
 		}
-		f, from := p.feats.retpoline, Dated
+		f, from := p.feats.retpoline, evidence.Dated
 		why := fmt.Sprintf("feature %d*32+%d", f/32, f%32)
 		if _, ok := p.img.thunkFeature(); ok {
-			why, from = why+", on which the thunks' alternatives depend", Coded
+			why, from = why+", on which the thunks' alternatives depend", evidence.Coded
 		}
-		p.say(factRetpolines, Witness{way, why, from})
+		p.say(factRetpolines, evidence.Says(way, why, from))
 	}
 	if _, ok := p.img.symbolAddr(compiledThunk); ok {
-		p.say(factReturnThunk, Witness{cmp.Or(p.feats.returnThunk, "none"), "the thunks that the image has, for the processor's bugs", Symbolic})
+		p.say(factReturnThunk, evidence.Says(cmp.Or(p.feats.returnThunk, "none"), "the thunks that the image has, for the processor's bugs", evidence.Symbolic))
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab/kimage/evidence"
 	"kprobelab/x86"
 )
 
@@ -58,22 +59,22 @@ func TestFormsByTheImage(t *testing.T) {
 		relocates, joins, int3After,
 		prefixes bool
 		zero     []byte
-		from     map[string]Source
+		from     map[string]evidence.Source
 		disputed []string
 	}{
 		"6.3_with_flags_and_the_older_patcher": {"6.3.8", table(8), map[string][]byte{"apply_retpolines": int3}, 8, false, false, true, false, xor5rax,
-			map[string]Source{factNops: Coded, factAlternatives: Coded, factIndirect: Coded}, nil},
+			map[string]evidence.Source{factNops: evidence.Coded, factAlternatives: evidence.Coded, factIndirect: evidence.Coded}, nil},
 		"6.4_of_a_vendor_with_6.5's": {"6.4.1", table(11), map[string][]byte{"apply_relocation": ret, "__optimize_nops.isra.0": ret, "apply_retpolines": int3}, 11, true, true, true, false, xor5rax,
-			map[string]Source{factAlternatives: Symbolic, factJoinedJumps: Symbolic}, []string{factAlternatives}},
+			map[string]evidence.Source{factAlternatives: evidence.Symbolic, factJoinedJumps: evidence.Symbolic}, []string{factAlternatives}},
 		"6.5": {"6.5.0", table(11), map[string][]byte{"apply_relocation": ret, "__optimize_nops": ret, "apply_retpolines": int3}, 11, true, true, true, false, xor5rax, nil, nil},
 		"6.12": {"6.12.9", table(11), map[string][]byte{"__apply_relocation": ret, "apply_retpolines": int3}, 11, true, false, true, false, xor5rax,
-			map[string]Source{factJoinedJumps: Symbolic}, nil},
-		"6.13_without_a_table":  {"6.13.2", nil, nil, 11, true, false, true, false, xor5rax, map[string]Source{factNops: Dated, factAlternatives: Dated, factIndirect: Dated}, nil},
+			map[string]evidence.Source{factJoinedJumps: evidence.Symbolic}, nil},
+		"6.13_without_a_table":  {"6.13.2", nil, nil, 11, true, false, true, false, xor5rax, map[string]evidence.Source{factNops: evidence.Dated, factAlternatives: evidence.Dated, factIndirect: evidence.Dated}, nil},
 		"6.18":                  {"6.18.1", table(11), map[string][]byte{"__apply_relocation": ret}, 11, true, false, false, true, xor5rax, nil, nil},
-		"5.17":                  {"5.17.0", slices.Concat(table(8), xor5raxOlder), map[string][]byte{"apply_retpolines": ret}, 8, false, false, false, false, xor5raxOlder, map[string]Source{factZero: Coded, factIndirect: Coded}, nil},
-		"5.17.4_took_the_zero":  {"5.17.4", slices.Concat(table(8), xor5rax), map[string][]byte{"apply_retpolines": ret}, 8, false, false, false, false, xor5rax, map[string]Source{factZero: Coded}, []string{factZero}},
-		"5.15_took_the_int3":    {"5.15.60", table(8), map[string][]byte{"patch_retpoline": int3, "apply_retpolines": ret}, 8, false, false, true, false, xor5raxOlder, map[string]Source{factZero: Dated, factIndirect: Coded}, []string{factIndirect}},
-		"zero_in_the_validator": {"5.17.1", slices.Concat(xor5rax, xor5raxOlder), map[string][]byte{"__static_call_validate": slices.Concat([]byte{0x81, 0x3f}, xor5raxOlder[:4])}, 8, false, false, false, false, xor5raxOlder, map[string]Source{factZero: Coded}, nil},
+		"5.17":                  {"5.17.0", slices.Concat(table(8), xor5raxOlder), map[string][]byte{"apply_retpolines": ret}, 8, false, false, false, false, xor5raxOlder, map[string]evidence.Source{factZero: evidence.Coded, factIndirect: evidence.Coded}, nil},
+		"5.17.4_took_the_zero":  {"5.17.4", slices.Concat(table(8), xor5rax), map[string][]byte{"apply_retpolines": ret}, 8, false, false, false, false, xor5rax, map[string]evidence.Source{factZero: evidence.Coded}, []string{factZero}},
+		"5.15_took_the_int3":    {"5.15.60", table(8), map[string][]byte{"patch_retpoline": int3, "apply_retpolines": ret}, 8, false, false, true, false, xor5raxOlder, map[string]evidence.Source{factZero: evidence.Dated, factIndirect: evidence.Coded}, []string{factIndirect}},
+		"zero_in_the_validator": {"5.17.1", slices.Concat(xor5rax, xor5raxOlder), map[string][]byte{"__static_call_validate": slices.Concat([]byte{0x81, 0x3f}, xor5raxOlder[:4])}, 8, false, false, false, false, xor5raxOlder, map[string]evidence.Source{factZero: evidence.Coded}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := formsOf(t, c.release, c.data, c.functions)
@@ -225,7 +226,7 @@ func featuresOf(t *testing.T, release, cpu string, functions, off []string) *cpu
 	}
 	img.index.setImage(symbols, func(x86.Addr) x86.Addr { return testText + 0x1000 })
 	for _, option := range off {
-		img.setFact(Fact{Name: option, Value: "n"})
+		img.facts.Set(evidence.Fact{Name: option, Value: "n"})
 	}
 	m, err := parseCPU(cpu, func(string) bool { return true }, func() []string { return nil })
 	require.NoError(t, err)
@@ -285,16 +286,16 @@ func TestTailCallsOfNothing(t *testing.T) {
 		release   string
 		functions map[string][]byte
 		again     bool
-		from      Source
+		from      evidence.Source
 		disputed  bool
 	}{
-		"6.9":                       {"6.9.0", calls("apply_returns"), true, Coded, false},
-		"6.3_by_call_depth_alone":   {"6.3.8", silent, false, Coded, false},
-		"6.6_took_it":               {"6.6.70", calls("apply_returns"), true, Coded, true},
-		"6.9_that_took_it_back":     {"6.9.0", silent, false, Coded, true},
+		"6.9":                       {"6.9.0", calls("apply_returns"), true, evidence.Coded, false},
+		"6.3_by_call_depth_alone":   {"6.3.8", silent, false, evidence.Coded, false},
+		"6.6_took_it":               {"6.6.70", calls("apply_returns"), true, evidence.Coded, true},
+		"6.9_that_took_it_back":     {"6.9.0", silent, false, evidence.Coded, true},
 		"5.17_has_none":             {"5.17.0", nil, false, "", false},
-		"6.12_without_the_patcher":  {"6.12.9", calls(), true, Dated, false},
-		"6.3.8_without_the_patcher": {"6.3.8", calls(), false, Dated, false},
+		"6.12_without_the_patcher":  {"6.12.9", calls(), true, evidence.Dated, false},
+		"6.3.8_without_the_patcher": {"6.3.8", calls(), false, evidence.Dated, false},
 		"6.12_without_its_thunk":    {"6.12.9", map[string][]byte{"static_call_force_reinit": {0xc3}, "apply_returns": {0xc3}}, false, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"kprobelab/kimage/internal/infer"
 	"kprobelab/x86"
 )
 
@@ -92,13 +93,15 @@ func symbol(name string) func(*bootPatcher) bool {
 	}
 }
 
-func preemptsLazily(p *bootPatcher) bool { return p.img.preemptModel() == preemptLazy }
+func preemptsLazily(p *bootPatcher) bool {
+	return infer.PreemptModel(inside{p.img}, &p.img.facts) == infer.PreemptLazy
+}
 
 // stableClock: to 6.1 only a counter of constant rate is trusted; later any
 // counter is, until it is seen to drift.
 func stableClock(p *bootPatcher) bool {
-	b := p.img.findBanner()
-	return p.cpu.flags["constant_tsc"] || b.since(6, 7)
+	b := p.img.banner()
+	return p.cpu.flags["constant_tsc"] || b.Since(6, 7)
 }
 
 // zeroesPages: the configuration makes init_on_alloc the default, so its key is

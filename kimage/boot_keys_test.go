@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab/kimage/internal/infer"
 	"kprobelab/x86"
 )
 
@@ -140,7 +141,7 @@ func TestBuffersAreClearedByAKey(t *testing.T) {
 				{Name: "_end", Addr: testText + 0x3f0, Type: 'D'},
 			}, func(x86.Addr) x86.Addr { return testText + 0x400 })
 			img.tables.jumpLabels = []JumpLabel{{Addr: testText, Target: testText + 0x20, Key: testText + 0x200, Len: 2, Branch: true}}
-			(&evidence{img: img}).mitigationOptions()
+			img.mitigationOptions(infer.New(inside{img}, &img.facts, infer.Configuration{}))
 			cpu := namedModel(DefaultCPU).clone()
 			clear(cpu.bugs)
 			for _, b := range c.bugs {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/x86"
 )
 
@@ -56,13 +57,13 @@ func (p *bootPatcher) securityModulesAs(data []byte, size int, hasID bool) (list
 		return nil
 	}
 	for ; len(data) > 0; data = data[size:] {
-		at := abs64(data)
+		at := opened.Abs64(data)
 		if hasID {
 			id := p.img.bytes(at, 8)
 			if id == nil {
 				return nil
 			}
-			at = abs64(id)
+			at = opened.Abs64(id)
 		}
 		name := p.img.cString(at)
 		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) {
@@ -70,7 +71,7 @@ func (p *bootPatcher) securityModulesAs(data []byte, size int, hasID bool) (list
 		}
 		m := securityModule{name: name, order: int32(le.Uint32(data[8:])), exclusive: le.Uint64(data[16:])&lsmExclusive != 0}
 		for off := 24; off < size && m.init == 0; off += 8 { // the first function of the entry
-			if a := abs64(data[off:]); p.img.inExec(a) {
+			if a := opened.Abs64(data[off:]); p.img.inExec(a) {
 				m.init = a
 			}
 		}
@@ -173,7 +174,7 @@ func (p *bootPatcher) securityHooks(module securityModule, table x86.Range, all 
 	for _, s := range p.hookArrays(module.name) {
 		data := p.img.bytes(s.Addr, int(s.Size))
 		for ; len(data) >= securityHookSize; data = data[securityHookSize:] {
-			if h := (securityHook{abs64(data), abs64(data[8:])}); table.Contains(h.calls) {
+			if h := (securityHook{opened.Abs64(data), opened.Abs64(data[8:])}); table.Contains(h.calls) {
 				list = append(list, h)
 			}
 		}
@@ -211,8 +212,8 @@ func (p *bootPatcher) securityCalls(turned map[x86.Addr]bool) {
 			}
 			taken[call] = true
 			if entry := p.img.bytes(call, securityCallSize); entry != nil {
-				sc.set(abs64(entry), abs64(entry[8:]), h.function)
-				turned[abs64(entry[24:])] = true
+				sc.set(opened.Abs64(entry), opened.Abs64(entry[8:]), h.function)
+				turned[opened.Abs64(entry[24:])] = true
 			}
 		}
 	}

@@ -3,6 +3,8 @@ package kimage
 import (
 	"bytes"
 	"slices"
+
+	"kprobelab/kimage/internal/opened"
 )
 
 // nops are the no-operation forms of one kernel and processor.
@@ -97,4 +99,27 @@ func fillInt3(b []byte) {
 func isLongNop(b []byte) bool {
 	head, ok := bytes.CutSuffix(b, nopl[8])
 	return ok && len(bytes.Trim(head, "\x66\x2e")) == 0
+}
+
+// nopTable finds the kernel's own no-operations of 1 to 8 bytes and more, one after the other in its
+// data, and reads how many there are. The instruction of n bytes is n bytes long, and the next one follows.
+func nopTable(img opened.Image) (forms [][]byte, where string) {
+	first := bytes.Join(nopl[1:9], nil)
+	for _, s := range img.Sections() {
+		if s.Exec || s.Module != "" {
+			continue
+		}
+		i := bytes.Index(s.Data, first)
+		if i < 0 {
+			continue
+		}
+		forms = append([][]byte{}, nopl[:9]...)
+		rest := s.Data[i+len(first):]
+		for n := len(forms); len(rest) >= n && isLongNop(rest[:n]); n++ {
+			forms = append(forms, bytes.Clone(rest[:n]))
+			rest = rest[n:]
+		}
+		return forms, s.Name
+	}
+	return nil, ""
 }

@@ -1,6 +1,9 @@
 package kimage
 
-import "kprobelab/x86"
+import (
+	"kprobelab/kimage/internal/opened"
+	"kprobelab/x86"
+)
 
 // paravirtSite is one struct paravirt_patch_site: a call through a table of
 // operations, pv_ops; to 4.19, one of several.
@@ -15,7 +18,7 @@ func (o tableOwner) paravirtSites() []paravirtSite {
 	_, data := o.table(paraInstructions)
 	var list []paravirtSite
 	for off := 0; off+10 <= len(data); off += 16 {
-		s := paravirtSite{addr: abs64(data[off:]), len: int(data[off+9])}
+		s := paravirtSite{addr: opened.Abs64(data[off:]), len: int(data[off+9])}
 		if !o.img.inExec(s.addr) || o.img.bytes(s.addr, s.len) == nil {
 			o.img.ignore(paraInstructions.section, s.addr)
 			continue
@@ -82,7 +85,7 @@ func (s paravirtSite) slot(text []byte) (x86.Addr, bool) {
 	case len(text) >= 7 && text[0] == 0xff && text[1]&^0x30 == 0x04 && text[2] == 0x25: // through an absolute address
 		return x86.Addr(int32(le.Uint32(text[3:]))), true
 	case len(text) >= 6 && text[0] == 0xff && text[1]&^0x30 == 0x05: // relative to what follows
-		return rel32(s.addr+6, text[2:]), true
+		return opened.Rel32(s.addr+6, text[2:]), true
 	}
 	return 0, false
 }
@@ -96,7 +99,7 @@ func (p *paravirtPatcher) patch(s paravirtSite) {
 	if !ok || slot == nil {
 		return
 	}
-	n, target := 0, abs64(slot)
+	n, target := 0, opened.Abs64(slot)
 	insn, inline := p.insns[target]
 	switch {
 	case target == 0:

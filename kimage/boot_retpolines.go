@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/x86"
 )
 
@@ -31,7 +32,7 @@ func (p *bootPatcher) retpolines(o tableOwner) {
 		}
 	}
 	for off := 0; off+4 <= len(data); off += 4 {
-		addr := rel32(at.Add(int64(off)), data[off:])
+		addr := opened.Rel32(at.Add(int64(off)), data[off:])
 		if text := p.img.bytes(addr, p.img.branchLen(addr)); len(text) > 0 {
 			p.retpoline(addr, text, thunks)
 		}
@@ -44,7 +45,7 @@ func (p *bootPatcher) lfenced() bool { return p.feats.has[p.feats.retpoline+1] }
 // retpoline writes one site, whose branch is all of text.
 func (p *bootPatcher) retpoline(addr x86.Addr, text []byte, thunks map[x86.Addr]int) {
 	end := len(text)
-	reg, ok := thunks[rel32(addr.Add(int64(end)), text[end-4:])]
+	reg, ok := thunks[opened.Rel32(addr.Add(int64(end)), text[end-4:])]
 	if !ok {
 		return
 	}

@@ -3,6 +3,8 @@ package kimage
 import (
 	"cmp"
 
+	"kprobelab/kimage/internal/infer"
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/x86"
 )
 
@@ -64,7 +66,7 @@ func (p *bootPatcher) newStaticCalls(o tableOwner) *staticCallPatcher {
 // site writes a site for the function that its key names now.
 func (p *staticCallPatcher) site(c StaticCall) {
 	if key := p.img.bytes(c.Key, 8); key != nil {
-		p.write(c.Addr, abs64(key), c.Tail)
+		p.write(c.Addr, opened.Abs64(key), c.Tail)
 	}
 }
 
@@ -113,16 +115,6 @@ func (p *staticCallPatcher) jcc(at, fn x86.Addr) {
 	}
 }
 
-// The models of preemption that PREEMPT_DYNAMIC can begin with, and the name of the
-// fact with the model.
-const (
-	factPreemptModel = "preemption model"
-	preemptNone      = "none"
-	preemptVoluntary = "voluntary"
-	preemptFull      = "full"
-	preemptLazy      = "lazy"
-)
-
 // staticCallUpdate is a key's name, and the function that it calls from then
 // on ("" none).
 type staticCallUpdate struct{ key, fn string }
@@ -130,21 +122,21 @@ type staticCallUpdate struct{ key, fn string }
 // preemptCalls lists the static calls that the scheduler updates at boot, by
 // preemption model. The models full and lazy update none: they keep the compiled calls.
 var preemptCalls = map[string][]staticCallUpdate{
-	preemptNone: {
+	infer.PreemptNone: {
 		{"cond_resched", "__cond_resched"},
 		{"preempt_schedule", ""},
 		{"preempt_schedule_notrace", ""},
 		{"irqentry_exit_cond_resched", ""},
 	},
-	preemptVoluntary: {
+	infer.PreemptVoluntary: {
 		{"cond_resched", "__cond_resched"},
 		{"might_resched", "__cond_resched"},
 		{"preempt_schedule", ""},
 		{"preempt_schedule_notrace", ""},
 		{"irqentry_exit_cond_resched", ""},
 	},
-	preemptFull: nil,
-	preemptLazy: nil,
+	infer.PreemptFull: nil,
+	infer.PreemptLazy: nil,
 }
 
 // bootCalls are the static calls that boot updates on every machine (6.5 and later):

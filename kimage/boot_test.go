@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/internal/integration/oracle"
+	"kprobelab/kimage/internal/infer"
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -167,18 +169,18 @@ func TestTrampolineWithoutAKey(t *testing.T) {
 // Rule: what the scheduler's static calls call follows the configured model.
 func TestPreemptionModel(t *testing.T) {
 	for model, c := range map[string]struct{ config, cond, schedule string }{
-		preemptVoluntary: {"CONFIG_PREEMPTION=y\nCONFIG_PREEMPT_VOLUNTARY=y\n", "__cond_resched", ""},
-		preemptNone:      {"CONFIG_PREEMPTION=y\nCONFIG_PREEMPT_NONE=y\n", "__cond_resched", ""},
-		preemptFull:      {"CONFIG_PREEMPTION=y\nCONFIG_PREEMPT=y\n", "__static_call_return0", "preempt_schedule_thunk"},
-		preemptLazy:      {"CONFIG_PREEMPTION=y\nCONFIG_PREEMPT_LAZY=y\nCONFIG_PREEMPT_RT=y\n", "__static_call_return0", "preempt_schedule_thunk"},
+		infer.PreemptVoluntary: {"CONFIG_PREEMPTION=y\nCONFIG_PREEMPT_VOLUNTARY=y\n", "__cond_resched", ""},
+		infer.PreemptNone:      {"CONFIG_PREEMPTION=y\nCONFIG_PREEMPT_NONE=y\n", "__cond_resched", ""},
+		infer.PreemptFull:      {"CONFIG_PREEMPTION=y\nCONFIG_PREEMPT=y\n", "__static_call_return0", "preempt_schedule_thunk"},
+		infer.PreemptLazy:      {"CONFIG_PREEMPTION=y\nCONFIG_PREEMPT_LAZY=y\nCONFIG_PREEMPT_RT=y\n", "__static_call_return0", "preempt_schedule_thunk"},
 	} {
 		img, err := Open(oracle.Image(t, "oracle"), &Options{Config: writeModule(t, "config", []byte(c.config))})
 		require.NoError(t, err)
-		require.Equal(t, model, img.fact(factPreemptModel))
+		require.Equal(t, model, img.facts.Value(infer.FactPreemptModel))
 		for key, fn := range map[string]string{"__SCK__cond_resched": c.cond, "__SCK__preempt_schedule": c.schedule} {
 			at, _ := img.symbolAddr(key)
 			want, _ := img.symbolAddr(fn)
-			require.Equal(t, want, abs64(img.bytes(at, 8)), "%s %s", model, key)
+			require.Equal(t, want, opened.Abs64(img.bytes(at, 8)), "%s %s", model, key)
 		}
 	}
 }
@@ -186,12 +188,12 @@ func TestPreemptionModel(t *testing.T) {
 // Rule: a real-time kernel cannot begin with voluntary preemption.
 func TestPreemptionModelOfRealTime(t *testing.T) {
 	for banner, want := range map[string]string{
-		"Linux version 6.12.0-rt-amd64 (x@y) (gcc) #1 SMP PREEMPT_RT Debian\n":   preemptFull,
-		"Linux version 6.12.0-amd64 (x@y) (gcc) #1 SMP PREEMPT_DYNAMIC Debian\n": preemptVoluntary,
+		"Linux version 6.12.0-rt-amd64 (x@y) (gcc) #1 SMP PREEMPT_RT Debian\n":   infer.PreemptFull,
+		"Linux version 6.12.0-amd64 (x@y) (gcc) #1 SMP PREEMPT_DYNAMIC Debian\n": infer.PreemptVoluntary,
 	} {
 		img := &Image{sections: []*Section{{Name: ".rodata", Addr: testText, Data: append([]byte(banner), 0)}}}
-		require.Equal(t, want, img.preemptModel(), banner)
-		require.Equal(t, want, img.fact(factPreemptModel))
+		require.Equal(t, want, infer.PreemptModel(inside{img}, &img.facts), banner)
+		require.Equal(t, want, img.facts.Value(infer.FactPreemptModel))
 	}
 }
 

@@ -3,6 +3,7 @@ package kimage
 import (
 	"strings"
 
+	"kprobelab/kimage/internal/infer"
 	"kprobelab/x86"
 )
 
@@ -76,7 +77,7 @@ func (b *bounds) symbolEnd(syms []Symbol) func(x86.Addr) x86.Addr {
 // findBounds reads the bounds from the symbols, else from the sections.
 func (img *Image) findBounds(syms []Symbol) {
 	at := addrsOf(syms, "_stext", "_text", "_etext", "_sinittext", "_einittext", "_end",
-		"__entry_text_start", "__entry_text_end", irqEntryStart, irqEntryEnd, "__indirect_thunk_start", "__indirect_thunk_end")
+		"__entry_text_start", "__entry_text_end", infer.IRQEntryStart, infer.IRQEntryEnd, "__indirect_thunk_start", "__indirect_thunk_end")
 	b := &img.bounds
 	if img.kind != KindKernel {
 		img.objectBounds()
@@ -103,7 +104,7 @@ func (img *Image) findBounds(syms []Symbol) {
 	if b.entry.Start == 0 || b.entry.End == 0 {
 		b.entry = img.sectionRange(".entry.text")
 	}
-	b.irqEntry = span(irqEntryStart, irqEntryEnd)
+	b.irqEntry = span(infer.IRQEntryStart, infer.IRQEntryEnd)
 	b.thunks = span("__indirect_thunk_start", "__indirect_thunk_end")
 	if b.thunks.Start == 0 || b.thunks.End == 0 {
 		b.thunks = thunkSymbols(syms)

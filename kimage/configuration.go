@@ -11,6 +11,8 @@ import (
 
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/printable"
+	"kprobelab/kimage/evidence"
+	"kprobelab/kimage/internal/infer"
 	"kprobelab/profile"
 )
 
@@ -20,64 +22,63 @@ const factConfiguration = "configuration"
 
 // readConfig reads the configuration that the options name, else the one that
 // is embedded in the image (CONFIG_IKCONFIG), else the one beside its file.
-func (e *evidence) readConfig() error {
-	if path := e.img.opts.Config; path != "" {
-		b, err := readMaybePacked(path, e.img.opts.Progress)
+func (img *Image) readConfig() (c infer.Configuration, err error) {
+	if path := img.opts.Config; path != "" {
+		b, err := readMaybePacked(path, img.opts.Progress)
 		if err != nil {
-			return err
+			return c, err
 		}
-		e.config, e.configFrom = parseConfig(b), path
-		if len(e.config) == 0 {
-			return badFormat(path, -1, "it is no kernel configuration: it has no lines CONFIG_…=")
+		c = infer.Configuration{Options: parseConfig(b), From: path, Given: true}
+		if len(c.Options) == 0 {
+			return c, badFormat(path, -1, "it is no kernel configuration: it has no lines CONFIG_…=")
 		}
-		return nil
+		return c, nil
 	}
-	if !e.readEmbedded() {
-		e.readBeside()
+	if c, ok := img.readEmbedded(); ok {
+		return c, nil
 	}
-	return nil
+	return img.readBeside(), nil
 }
 
 // readEmbedded reads the configuration inside the image, if it has one.
-func (e *evidence) readEmbedded() bool {
+func (img *Image) readEmbedded() (c infer.Configuration, ok bool) {
 	// Data symbols would name it; only without them is all data searched.
-	_, named := e.img.symbolAddr("kernel_config_data")
-	if !named && e.img.index.image > 0 && !e.img.bounds.onlyText {
-		return false
+	_, named := img.symbolAddr("kernel_config_data")
+	if !named && img.index.image > 0 && !img.bounds.onlyText {
+		return c, false
 	}
-	for _, s := range e.img.sections {
+	for _, s := range img.sections {
 		i := bytes.Index(s.Data, []byte("IKCFG_ST\x1f\x8b\x08"))
 		if s.Exec || i < 0 {
 			continue
 		}
-		if b, err := decompressBeside(e.img.name, s.Data[i+8:], nil); err == nil {
-			e.config, e.configFrom = parseConfig(b), "the image's embedded configuration"
-			return true
+		if b, err := decompressBeside(img.name, s.Data[i+8:], nil); err == nil {
+			return infer.Configuration{Options: parseConfig(b), From: "the image's embedded configuration"}, true
 		}
 	}
-	return false
+	return c, false
 }
 
 // readBeside reads the configuration that is installed beside the image. A configuration
 // of another release is not used; that is no error, because the user did not name it.
-func (e *evidence) readBeside() {
-	path := configBeside(e.img.path)
-	if path == "" || e.img.kind != KindKernel {
-		return
+func (img *Image) readBeside() (c infer.Configuration) {
+	path := configBeside(img.path)
+	if path == "" || img.kind != KindKernel {
+		return c
 	}
 	b, err := bounded.ReadFile(path, bounded.Configuration)
 	if errors.Is(err, fs.ErrNotExist) {
-		return
+		return c
 	}
 	if err == nil {
-		err = e.belongs(path, b)
+		err = img.belongs(path, b)
 	}
 	if err != nil {
-		e.fact(factConfiguration, "not used", printable.Name(err.Error()))
-		return
+		img.facts.Add(evidence.Fact{Name: factConfiguration, Value: "not used", Evidence: printable.Name(err.Error())})
+		return c
 	}
-	e.config, e.configFrom = parseConfig(b), printable.Name(filepath.Base(path))
-	e.fact(factConfiguration, printable.Name(path), "beside the image, and of its release")
+	img.facts.Add(evidence.Fact{Name: factConfiguration, Value: printable.Name(path), Evidence: "beside the image, and of its release"})
+	return infer.Configuration{Options: parseConfig(b), From: printable.Name(filepath.Base(path))}
 }
 
 // configBeside returns the path at which the configuration of an image is
@@ -101,13 +102,13 @@ var configTitle = regexp.MustCompile(`(?m)^# Linux/\S+ (\S+) Kernel Configuratio
 // belongs reports why a configuration is not of the image's release. The words at
 // its head have the release of the sources: the patch level may be one that the
 // banner does not tell (6.8.0-31-generic is built of 6.8.1).
-func (e *evidence) belongs(path string, config []byte) error {
+func (img *Image) belongs(path string, config []byte) error {
 	of := configTitle.FindSubmatch(config[:min(len(config), 1024)])
 	if of == nil {
 		return fmt.Errorf("%s does not begin as a kernel's configuration does", path)
 	}
 	theirs, ok1 := profile.ParseVersion(string(of[1]))
-	ours, ok2 := e.banner.version()
+	ours, ok2 := img.Version()
 	if !ok1 || !ok2 || !ours.Matches(theirs) {
 		return fmt.Errorf("%s is of release %s", path, of[1])
 	}
@@ -132,16 +133,37 @@ func parseConfig(b []byte) map[string]string {
 	return config
 }
 
-// option is the configuration's word on the first of the names that it has; a
-// complete configuration that lacks them all says no.
-func (e *evidence) option(names ...string) (on bool, why string, ok bool) {
-	if e.config == nil {
-		return false, "", false
+// choose finds out how the image's kernel behaves.
+func (img *Image) choose() error {
+	c, err := img.readConfig()
+	if err != nil {
+		return err
 	}
-	for _, n := range names {
-		if v, ok := e.config[n]; ok {
-			return v == "y", n + "=" + v + " in " + e.configFrom, true
-		}
+	e := infer.New(inside{img}, &img.facts, c)
+	img.profile = e.Profile(img.opts.Profile)
+	img.mitigationOptions(e)
+	e.PreemptModel()
+	if p := img.opts.Profile; p != nil {
+		img.facts.Add(evidence.Fact{Name: "profile", Value: p.Name, Evidence: string(evidence.Asked)})
 	}
-	return false, names[0] + " is not in " + e.configFrom, true
+	return nil
 }
+
+// banner returns the kernel's description of itself, taken apart.
+func (img *Image) banner() infer.Banner { return infer.FindBanner(inside{img}) }
+
+// Version is the release, as far as the image tells it, with Debian's patch level;
+// false if nothing in the image tells it.
+func (img *Image) Version() (profile.Version, bool) {
+	b := img.banner()
+	return b.Version()
+}
+
+// Banner is the kernel's own description of itself, "" if there is none.
+func (img *Image) Banner() string { return img.banner().Text }
+
+// Release is the release in the banner, as uname -r prints it; "" if there is no banner.
+func (img *Image) Release() string { return img.banner().Release }
+
+// Disputed lists the facts about which witnesses disagree.
+func (img *Image) Disputed() []evidence.Fact { return img.facts.Disputed() }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/x86"
 )
 
@@ -112,7 +113,7 @@ func (img *Image) stringTable(r x86.Range, base feature) map[string]feature {
 		if slot == nil {
 			break
 		}
-		if name := img.cString(abs64(slot)); name != "" {
+		if name := img.cString(opened.Abs64(slot)); name != "" {
 			table[name] = base + feature(i)
 		}
 	}
@@ -183,7 +184,7 @@ func (img *Image) clearHistory(list []alternative) map[feature]bool {
 	clear, ok := img.symbolAddr("clear_bhb_loop")
 	for _, a := range list {
 		b := img.bytes(a.repl, a.replLen)
-		if ok && len(b) >= 5 && b[0] == x86.Call32 && rel32(a.repl+5, b[1:]) == clear {
+		if ok && len(b) >= 5 && b[0] == x86.Call32 && opened.Rel32(a.repl+5, b[1:]) == clear {
 			found[a.feature] = true
 		}
 	}

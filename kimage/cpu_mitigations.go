@@ -89,12 +89,12 @@ func (d *cpuDecision) found() {
 // own are the features that the vendor's setup defines without a name.
 func (d *cpuDecision) own() {
 	amd, zen := d.m.amd(), d.m.amd() && d.m.family >= 23
-	b := d.img.findBanner()
+	b := d.img.banner()
 	d.set(featK8, amd)
 	d.set(featSyscall32, amd)
 	// From 7.0 on it says that 32-bit programs enter fast, by either instruction.
-	d.set(featSysenter32, d.m.vendor == vendorIntel || b.since(7, 0))
-	d.set(featRepGood, d.m.vendor == vendorIntel && b.since(6, 16))
+	d.set(featSysenter32, d.m.vendor == vendorIntel || b.Since(7, 0))
+	d.set(featRepGood, d.m.vendor == vendorIntel && b.Since(6, 16))
 	d.set(featOSXSAVE, d.m.flags["xsave"])
 	list, layout := tableOwner{img: d.img}.alternatives()
 	// Only AMD's and Hygon's processors order these writes themselves.
@@ -177,8 +177,8 @@ func (d *cpuDecision) spectreV1() {
 func (img *Image) letsUsersSetGS() bool {
 	list, _ := tableOwner{img: img}.alternatives()
 	if len(list) == 0 {
-		b := img.findBanner()
-		return b.since(5, 9)
+		b := img.banner()
+		return b.Since(5, 9)
 	}
 	return slices.ContainsFunc(list, func(a alternative) bool { return a.feature == featFSGSBASE })
 }
@@ -267,8 +267,8 @@ func (d *cpuDecision) buffers() {
 	leaks := bug["mds"] && on(optionMDS) || taa && (on(optionTAA) || on(optionMDS)) ||
 		bug["mmio_stale_data"] && on(optionMMIO) && (bug["mds"] || taa) || bug["rfds"] && on(optionRFDS)
 	// From 6.17 on, buffers are cleared for TSA only if the microcode does it.
-	b := d.img.findBanner()
-	leaks = leaks || bug["tsa"] && on(optionTSA) && (d.m.updated || !b.since(6, 17))
+	b := d.img.banner()
+	leaks = leaks || bug["tsa"] && on(optionTSA) && (d.m.updated || !b.Since(6, 17))
 	d.out.leaks = leaks
 	list, _ := tableOwner{img: d.img}.alternatives()
 	for f := range d.img.clearBuffers(list) {
@@ -322,10 +322,10 @@ func (d *cpuDecision) thunkOf(list []thunkSymbol) string {
 
 // returns decides where returns go.
 func (d *cpuDecision) returns() {
-	b := d.img.findBanner()
+	b := d.img.banner()
 	for _, t := range returnThunks {
 		// From 6.17 on, Zen 1 and 2 without threads count as safe from SRSO.
-		if t.bug == "srso" && d.m.family < 0x19 && !d.m.threads && b.since(6, 17) {
+		if t.bug == "srso" && d.m.family < 0x19 && !d.m.threads && b.Since(6, 17) {
 			continue
 		}
 		thunk := d.thunkOf(t.thunks)

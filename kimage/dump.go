@@ -10,6 +10,7 @@ import (
 	"kprobelab/errno"
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/printable"
+	"kprobelab/kimage/evidence"
 	"kprobelab/kimage/vmcore"
 	"kprobelab/x86"
 )
@@ -101,7 +102,7 @@ func openDump(name string, core *vmcore.Core, o *Options) (*Image, error) {
 	d := &dump{img: img, core: core}
 	for _, step := range []func() error{
 		d.refuse, d.findSpace, d.findRuns, d.readRuns, d.readSymbols, d.layOut,
-		func() error { return img.choose(nil) },
+		img.choose,
 		d.describe, img.loadTables, d.loadModules, d.liveTables, d.findPerCPU, d.findCPU, d.findUptime, d.findTaskLayout, d.findTaskPlaces, d.findTasks, d.findRegisters,
 	} {
 		if err := step(); err != nil {
@@ -273,7 +274,7 @@ func (d *dump) readSymbols() error {
 	img.findBounds(syms)
 	img.cleanNames(syms)
 	img.index.setImage(syms, img.bounds.symbolEnd(syms))
-	img.facts = append(img.facts, Fact{Name: "symbols", Value: fmt.Sprint(len(syms)), Evidence: "the kallsyms tables in memory"})
+	img.facts.Add(evidence.Fact{Name: "symbols", Value: fmt.Sprint(len(syms)), Evidence: "the kallsyms tables in memory"})
 	return nil
 }
 
@@ -296,6 +297,6 @@ func (d *dump) describe() error {
 	return nil
 }
 
-func (d *dump) fact(name, value, evidence string) {
-	d.img.facts = append(d.img.facts, Fact{Name: name, Value: value, Evidence: evidence})
+func (d *dump) fact(name, value, why string) {
+	d.img.facts.Add(evidence.Fact{Name: name, Value: value, Evidence: why})
 }

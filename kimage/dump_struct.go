@@ -8,6 +8,7 @@ import (
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/printable"
 	"kprobelab/kimage/btf"
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/x86"
 )
 
@@ -84,7 +85,7 @@ func (d *dump) word(at x86.Addr) x86.Addr {
 	if b == nil {
 		return 0
 	}
-	return abs64(b)
+	return opened.Abs64(b)
 }
 
 // half reads a number of 4 bytes.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"kprobelab/internal/bounded"
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/x86"
 )
 
@@ -51,7 +52,7 @@ func (d *dump) ftraceSites(head x86.Addr) error {
 		left -= n + 1
 		records := d.read(d.word(page.Add(int64(at["ftrace_page.records"]))), n*size)
 		for ; len(records) >= size; records = records[size:] {
-			site := abs64(records[at["dyn_ftrace.ip"]:])
+			site := opened.Abs64(records[at["dyn_ftrace.ip"]:])
 			if d.img.inExec(site) {
 				d.img.tables.addSite(SiteFtrace, site, 5)
 			} else if site != 0 {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"kprobelab/decoder"
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/x86"
 )
 
@@ -176,9 +177,9 @@ func (s *taskSearch) findSP() error {
 		if s.running(i) {
 			return true
 		}
-		frame := s.read(abs64(b), frameWords*8)
+		frame := s.read(opened.Abs64(b), frameWords*8)
 		for at := 0; at+8 <= len(frame); at += 8 {
-			if s.switches(abs64(frame[at:])) {
+			if s.switches(opened.Abs64(frame[at:])) {
 				return true
 			}
 		}
@@ -200,13 +201,13 @@ func (s *taskSearch) switches(at x86.Addr) bool {
 	}
 	to, ok := s.img.symbolAddr("__switch_to_asm")
 	b := s.read(at.Add(-5), 5)
-	return ok && len(b) == 5 && b[0] == x86.Call32 && rel32(at, b[1:]) == to
+	return ok && len(b) == 5 && b[0] == x86.Call32 && opened.Rel32(at, b[1:]) == to
 }
 
 // findMM: get_task_mm reads it. Task 1 has a program's memory, task 2 and what it has made have none.
 func (s *taskSearch) findMM() error {
 	return s.found("task_struct.mm", s.fitting(s.touched("get_task_mm"), 8, func(i int, b []byte) bool {
-		switch mm := abs64(b); i {
+		switch mm := opened.Abs64(b); i {
 		case 0:
 			return mm >= directMapStart && mm%8 == 0 && len(s.read(mm, 8)) == 8
 		case 1:
@@ -233,8 +234,8 @@ func (s *taskSearch) findThreads() error {
 			if node+16 > len(t.b) {
 				continue
 			}
-			next, own := abs64(t.b[node:]), t.at.Add(int64(node))
-			if next != own && next == abs64(t.b[node+8:]) && s.word(next) == own && s.word(next.Add(8)) == own {
+			next, own := opened.Abs64(t.b[node:]), t.at.Add(int64(node))
+			if next != own && next == opened.Abs64(t.b[node+8:]) && s.word(next) == own && s.word(next.Add(8)) == own {
 				x, of = append(x, next), append(of, t)
 			}
 		}
@@ -244,7 +245,7 @@ func (s *taskSearch) findThreads() error {
 		for signal := 0; signal+8 <= len(s.first); signal += 8 {
 			head, ok := int64(0), true
 			for i, t := range of {
-				d := x[i].Sub(abs64(t.b[signal:]))
+				d := x[i].Sub(opened.Abs64(t.b[signal:]))
 				if i == 0 {
 					head = d
 				}

@@ -6,6 +6,7 @@ import (
 
 	"kprobelab/internal/bounded"
 	"kprobelab/kimage/btf"
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/x86"
 )
 
@@ -138,7 +139,7 @@ func (r *eventReader) word(at x86.Addr, n int) uint64 {
 	if r.img.ReadKernel(at, b[:n]) != nil {
 		return 0
 	}
-	return uint64(abs64(b[:]))
+	return uint64(opened.Abs64(b[:]))
 }
 
 // each visits a list, by its next or, with prev at 8, from its end.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"sort"
 
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/x86"
 )
 
@@ -76,10 +77,10 @@ func (img *Image) BugEntry(addr x86.Addr) bool {
 // later) or two (before), relative pointers both.
 func (img *Image) readExceptions(o tableOwner) {
 	at, data := o.table(exceptionTable)
-	l := img.pickLayout(at, data, []layout{{size: 12, addr: rel32}, {size: 8, addr: rel32}})
+	l := img.pickLayout(at, data, []layout{{size: 12, addr: opened.Rel32}, {size: 8, addr: opened.Rel32}})
 	for off := 0; off+l.size <= len(data); off += l.size {
 		here := at.Add(int64(off))
-		e := ExceptionEntry{Addr: rel32(here, data[off:]), Fixup: rel32(here+4, data[off+4:])}
+		e := ExceptionEntry{Addr: opened.Rel32(here, data[off:]), Fixup: opened.Rel32(here+4, data[off+4:])}
 		if l.size == 12 {
 			e.Data = binary.LittleEndian.Uint32(data[off+8:])
 		}
@@ -96,17 +97,17 @@ func (img *Image) readExceptions(o tableOwner) {
 // file (6.19 and later, 16 bytes).
 func (img *Image) readBugs(o tableOwner) {
 	at, data := o.table(bugTable)
-	l := img.pickLayout(at, data, []layout{{size: 12, addr: rel32}, {size: 8, addr: rel32}, {size: 16, addr: rel32}})
+	l := img.pickLayout(at, data, []layout{{size: 12, addr: opened.Rel32}, {size: 8, addr: opened.Rel32}, {size: 16, addr: opened.Rel32}})
 	for off := 0; off+l.size <= len(data); off += l.size {
 		here := at.Add(int64(off))
-		b := Bug{Addr: rel32(here, data[off:]), Flags: here.Add(int64(l.size - 2))}
+		b := Bug{Addr: opened.Rel32(here, data[off:]), Flags: here.Add(int64(l.size - 2))}
 		if !img.inExec(b.Addr) {
 			img.ignore(bugTable.section, b.Addr)
 			continue
 		}
 		if l.size >= 12 {
 			file := l.size - 8
-			b.File = img.cstring(rel32(here.Add(int64(file)), data[off+file:]))
+			b.File = img.cstring(opened.Rel32(here.Add(int64(file)), data[off+file:]))
 			b.Line = int(binary.LittleEndian.Uint16(data[off+file+4:]))
 		}
 		img.tables.bugs = append(img.tables.bugs, b)
@@ -117,7 +118,7 @@ func (img *Image) readBugs(o tableOwner) {
 func (img *Image) readCFITraps(o tableOwner) {
 	at, data := o.table(cfiTraps)
 	for off := 0; off+4 <= len(data); off += 4 {
-		addr := rel32(at.Add(int64(off)), data[off:])
+		addr := opened.Rel32(at.Add(int64(off)), data[off:])
 		if !img.inExec(addr) {
 			img.ignore(cfiTraps.section, addr)
 			continue

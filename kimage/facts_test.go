@@ -11,39 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/internal/bounded"
+	"kprobelab/kimage/evidence"
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/profile"
 )
 
-// TestVersionOfBanner: the patch level is in the release, or in Debian's version.
-func TestVersionOfBanner(t *testing.T) {
-	for text, want := range map[string]profile.Version{
-		"6.1.0-56-cloud-amd64 (a@b) (gcc) #1 SMP PREEMPT_DYNAMIC Debian 6.1.192-1 (2026-10-01)": {Major: 6, Minor: 1, Patch: 192},
-		"5.15.0-91-generic (a@b) (gcc) #101-Ubuntu SMP Tue Nov 14 13:30:08 UTC 2023":            {Major: 5, Minor: 15, Patch: profile.AnyPatch},
-		"5.15.85 (a@b) (gcc) #1 SMP Mon Jan 1":                                                  {Major: 5, Minor: 15, Patch: 85},
-		"6.1.0 (a@b) (gcc) #1 SMP Debian 5.10.2-1":                                              {Major: 6, Minor: 1},
-	} {
-		b, ok := parseBanner([]byte("Linux version "+text), "here")
-		require.True(t, ok)
-		v, ok := b.version()
-		require.True(t, ok)
-		require.Equal(t, want, v, text)
-	}
-}
-
-func TestParseBanner(t *testing.T) {
-	b, ok := parseBanner([]byte(testBanner), "here")
-	require.True(t, ok)
-	require.Equal(t, "6.1.0-test", b.release)
-	require.Equal(t, "gcc-12 (Debian 12.2.0) 12.2.0, GNU ld 2.40", b.compiler)
-	require.Equal(t, "PREEMPT_DYNAMIC", b.preempt())
-	_, ok = parseBanner([]byte("Linux version %s (%s)"), "format")
-	require.False(t, ok, "the format string is no banner")
-	b, ok = parseBanner([]byte("Linux version 5.10.0 (a@b) (cc) #1 SMP Debian"), "here")
-	require.True(t, ok)
-	require.Empty(t, b.preempt())
-}
-
-func fact(t *testing.T, img *Image, name string) Fact {
+func fact(t *testing.T, img *Image, name string) evidence.Fact {
 	t.Helper()
 	for _, f := range img.Facts() {
 		if f.Name == name {
@@ -51,7 +24,7 @@ func fact(t *testing.T, img *Image, name string) Fact {
 		}
 	}
 	require.Failf(t, "no fact", "%s in %v", name, img.Facts())
-	return Fact{}
+	return evidence.Fact{}
 }
 
 // TestProfileNeedsKprobesSymbols: in an image without kprobes a missing symbol
@@ -60,7 +33,7 @@ func TestProfileNeedsKprobesSymbols(t *testing.T) {
 	img := openBytes(t, testKernel(v61), nil)
 	want, _ := profile.Named("6.1")
 	require.Equal(t, want, img.Profile())
-	require.Equal(t, Fact{Name: "release", Value: "6.1.0-test", Evidence: "linux_banner"}, fact(t, img, "release"))
+	require.Equal(t, evidence.Fact{Name: "release", Value: "6.1.0-test", Evidence: "linux_banner"}, fact(t, img, "release"))
 	require.Equal(t, "PREEMPT_DYNAMIC in the linux_banner", fact(t, img, "Preemption").Evidence)
 }
 
@@ -83,9 +56,9 @@ func TestConfigDecides(t *testing.T) {
 		require.False(t, c.Optimize.Exists, "a configuration without the option says no")
 		require.Equal(t, 1000, c.HZ)
 		require.Equal(t, uint64(0xffffffffa0000000), c.ModuleBase)
-		require.Equal(t, []Witness{{"true", "PREEMPT_DYNAMIC in the linux_banner", Coded}}, fact(t, img, "Preemption").Against)
-		require.Equal(t, Fact{Name: "FramePointer", Value: "true",
-			Evidence: "CONFIG_FRAME_POINTER=y in " + path + "; profile 6.1 has it otherwise", From: Configured}, fact(t, img, "FramePointer"))
+		require.Equal(t, []evidence.Witness{evidence.Says("true", "PREEMPT_DYNAMIC in the linux_banner", evidence.Coded)}, fact(t, img, "Preemption").Against)
+		require.Equal(t, evidence.Fact{Name: "FramePointer", Value: "true",
+			Evidence: "CONFIG_FRAME_POINTER=y in " + path + "; profile 6.1 has it otherwise", From: evidence.Configured}, fact(t, img, "FramePointer"))
 	}
 	_, err := FromBytes("k", testKernel(v61), &Options{Config: writeFile(t, "other", []byte("no config"))})
 	require.ErrorContains(t, err, "it is no kernel configuration")
@@ -196,7 +169,7 @@ func TestMiddleOfSiteByCode(t *testing.T) {
 		require.Equal(t, want == "true", img.Profile().Check.FtraceSiteMiddle)
 	}
 	img := openBytes(t, testKernel(v61), nil)
-	require.Empty(t, img.fact("Check.FtraceSiteMiddle"), "without the function nothing is known")
+	require.Empty(t, img.facts.Value("Check.FtraceSiteMiddle"), "without the function nothing is known")
 }
 
 // TestStarByCode: the errno for $arg* without BTF is, or is not, in the code that
@@ -216,7 +189,7 @@ func TestStarByCode(t *testing.T) {
 		require.Equal(t, want == "true", img.Profile().Tracing.StarRefused)
 	}
 	img := openBytes(t, testKernel(v61), nil)
-	require.Empty(t, img.fact("Tracing.StarRefused"), "without the function nothing is known")
+	require.Empty(t, img.facts.Value("Tracing.StarRefused"), "without the function nothing is known")
 }
 
 // TestPoisonByCode: the nop over a sealed ENDBR is in the code that writes it.
@@ -228,7 +201,7 @@ func TestPoisonByCode(t *testing.T) {
 		"8b07 3d660f1f00 7411": "false",
 	} {
 		text := append(fromHex(t, code), bytes.Repeat([]byte{0xcc}, 32)...)
-		copy(text[16:], sealedNopl4) // the entry of another function
+		copy(text[16:], opened.SealedNopl4) // the entry of another function
 		img := openBytes(t, testELF(etExec, testSection{name: ".text", typ: 1, flags: shfAlloc | shfExec, addr: testBase, data: text}),
 			&Options{SystemMap: symbols, NoBoot: true})
 		require.Equal(t, want, fact(t, img, "Resolve.NoplPoison").Value, code)
@@ -258,22 +231,6 @@ func TestOpcodeTable(t *testing.T) {
 	}
 }
 
-// TestRules checks that each rule's setter and getter agree, in each profile.
-func TestRules(t *testing.T) {
-	seen := map[string]bool{}
-	for _, r := range rules {
-		require.False(t, seen[r.name], r.name)
-		seen[r.name] = true
-		for _, name := range profile.Names() {
-			for _, on := range []bool{true, false} {
-				c, _ := profile.Named(name)
-				r.set(c, on)
-				require.Equal(t, on, r.get(c), "%s in %s", r.name, name)
-			}
-		}
-	}
-}
-
 // TestTemplateTellsTheFrame: the ss word is pushed first, if the frame has one.
 func TestTemplateTellsTheFrame(t *testing.T) {
 	for code, want := range map[string]string{"6a18 54 9c": "true", "54 9c 90 90": "false"} {
@@ -281,7 +238,7 @@ func TestTemplateTellsTheFrame(t *testing.T) {
 		img := openBytes(t, testELF(etExec, testSection{name: ".text", typ: 1, flags: shfAlloc | shfExec, addr: testBase, data: fromHex(t, code)}),
 			&Options{SystemMap: symbols, NoBoot: true})
 		require.Equal(t, want, fact(t, img, "Optimize.SSWord").Value)
-		require.Equal(t, Coded, fact(t, img, "Optimize.SSWord").From)
+		require.Equal(t, evidence.Coded, fact(t, img, "Optimize.SSWord").From)
 		require.Equal(t, want == "true", img.Profile().Optimize.SSWord)
 	}
 }
@@ -324,32 +281,11 @@ func TestNeighbourRulesBySymbol(t *testing.T) {
 		table = fmt.Appendf(table, "%x T _etext\n", uint64(testBase)+0x40)
 		img := openBytes(t, testELF(etExec, testSection{name: ".text", typ: 1, flags: shfAlloc | shfExec, addr: testBase, data: make([]byte, 0x40)}),
 			&Options{SystemMap: writeFile(t, "System.map", table), NoBoot: true})
-		require.Equal(t, want, img.fact(field), symbols)
+		require.Equal(t, want, img.facts.Value(field), symbols)
 		if want != "" {
 			require.Equal(t, want == "true", img.Profile().Optimize.EnabledNeighboursOnly, symbols)
 		}
 	}
-}
-
-// TestWhoDecides: the image's own answer goes before its symbols and data, these before its
-// configuration, that before the release; what is not followed is kept.
-func TestWhoDecides(t *testing.T) {
-	all := []Witness{
-		{"release", "6.1", Dated}, {"option", "config", Configured}, {"absent", "no symbol x", Absent},
-		{"symbol", "x", Symbolic}, {"code", "bytes", Coded}, {"answer", "can_probe", Measured},
-	}
-	for n, want := range []string{"release", "option", "option", "symbol", "symbol", "answer"} {
-		first, against, ok := decided(all[:n+1])
-		require.True(t, ok)
-		require.Equal(t, want, first.Value)
-		require.Len(t, against, []int{0, 1, 1, 2, 3, 4}[n], "a weak symbol that is absent disputes nothing")
-	}
-	_, _, ok := decided(nil)
-	require.False(t, ok)
-	f, ok := decidedFact("HZ", []Witness{{"250", "config", Configured}, {"250", "clocksource_jiffies", Coded}})
-	require.True(t, ok)
-	require.Equal(t, Fact{Name: "HZ", Value: "250", Evidence: "clocksource_jiffies", From: Coded}, f)
-	require.Equal(t, f.From.place(), Coded.place())
 }
 
 // TestOptimizesWithPreemption: a kernel that has both optimizes with both, whatever its release
@@ -370,7 +306,7 @@ func TestOptimizesWithPreemption(t *testing.T) {
 			}
 			img := &Image{kind: KindKernel, sections: []*Section{{Name: ".rodata", Addr: testText, Data: append([]byte(banner), 0)}}}
 			img.opts.Config = writeFile(t, "config", []byte(c.config))
-			require.NoError(t, img.choose(nil))
+			require.NoError(t, img.choose())
 			require.Equal(t, c.want, img.Profile().Optprobes())
 		})
 	}

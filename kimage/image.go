@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"kprobelab/decoder"
+	"kprobelab/kimage/evidence"
 	"kprobelab/kimage/vmcore"
 	"kprobelab/profile"
 	"kprobelab/x86"
@@ -65,7 +66,7 @@ type Image struct {
 	Names
 
 	profile *profile.Config
-	facts   []Fact
+	facts   evidence.Facts
 	// cpu is the processor for which boot patches the text; processor describes the
 	// instructions that it executes, and is computed once.
 	cpu       *cpuModel
@@ -253,17 +254,10 @@ func (img *Image) symbolAddr(name string) (x86.Addr, bool) {
 func (img *Image) Profile() *profile.Config { return img.profile }
 
 // Facts lists what was inferred about the kernel, each with its evidence.
-func (img *Image) Facts() []Fact { return img.facts }
+func (img *Image) Facts() []evidence.Fact { return img.facts }
 
 // Fact returns the fact of that name, the zero Fact if it is unknown.
-func (img *Image) Fact(name string) Fact {
-	for _, f := range img.facts {
-		if f.Name == name {
-			return f
-		}
-	}
-	return Fact{}
-}
+func (img *Image) Fact(name string) evidence.Fact { return img.facts.Find(name) }
 
 // Name is the name the image was opened by.
 func (img *Image) Name() string { return img.name }

@@ -39,8 +39,8 @@ func TestIRQEntryText(t *testing.T) {
 			text := append(bytes.Clone(c.code), bytes.Repeat([]byte{0x90}, 0x80-len(c.code))...)
 			img := openBytes(t, testELF(etExec, testSection{name: ".text", typ: 1, flags: shfAlloc | shfExec, addr: testBase, data: text}),
 				&Options{SystemMap: symbols, NoBoot: true})
-			require.Equal(t, c.check, img.fact("Check.IRQEntryText"))
-			require.Equal(t, c.opt, img.fact("Optimize.IRQEntryText"))
+			require.Equal(t, c.check, img.facts.Value("Check.IRQEntryText"))
+			require.Equal(t, c.opt, img.facts.Value("Optimize.IRQEntryText"))
 			require.Equal(t, c.opt == "true", img.InEntryText(irqEntry))
 			_, listed := img.Blacklisted(irqEntry)
 			require.Equal(t, c.check == "true", listed)

@@ -16,10 +16,10 @@ func (img *Image) cleanNames(syms []Symbol) {
 	if !slices.ContainsFunc(syms, func(s Symbol) bool { return strings.Contains(s.Name, promoted) }) {
 		return
 	}
-	b := img.findBanner()
+	b := img.banner()
 	cut := promoted
 	switch {
-	case !b.since(5, 16) || b.since(6, 11):
+	case !b.Since(5, 16) || b.Since(6, 11):
 		return
 	case !img.says("\x00" + promoted + "\x00"):
 		cut = "."

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"kprobelab/internal/container"
+	"kprobelab/kimage/evidence"
 	"kprobelab/x86"
 )
 
@@ -88,7 +89,7 @@ func (img *Image) overlayText(path string, at x86.Addr, b []byte) error {
 	}
 	img.overlay(at, b)
 	img.live = x86.Range{Start: at, End: at + x86.Addr(len(b))}
-	img.facts = append(img.facts, Fact{Name: "live text", Value: img.live.Start.String() + "-" + img.live.End.String(), Evidence: path})
+	img.facts.Add(evidence.Fact{Name: "live text", Value: img.live.Start.String() + "-" + img.live.End.String(), Evidence: path})
 	return nil
 }
 

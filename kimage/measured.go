@@ -1,5 +1,10 @@
 package kimage
 
+import (
+	"kprobelab/kimage/evidence"
+	"kprobelab/kimage/internal/infer"
+)
+
 // Answer is the value of a profile's field that an image's own functions gave.
 type Answer struct {
 	// Field and Value are as profile.Config's Fields has them.
@@ -20,7 +25,7 @@ func (img *Image) measure() {
 		img.answer(a)
 	}
 	if err != nil {
-		img.setFact(Fact{Name: "measuring", Value: "incomplete", Evidence: err.Error()})
+		img.facts.Set(evidence.Fact{Name: "measuring", Value: "incomplete", Evidence: err.Error()})
 	}
 }
 
@@ -40,27 +45,16 @@ func (img *Image) answer(a Answer) {
 		why += "; it was taken for " + before
 	}
 	img.profile = &c
-	f := Fact{Name: a.Field, Value: a.Value, Evidence: why, From: Measured}
+	f := evidence.Fact{Name: a.Field, Value: a.Value, Evidence: why, From: evidence.Measured}
 	// An answer other than that of the image, its configuration or the row of its release is worth
 	// a line.
 	switch was := img.Fact(a.Field); {
 	case was.From != "" && was.Value != c.Field(a.Field):
-		f.Against = append(f.Against, Witness{was.Value, was.Evidence, was.From})
+		f.Against = append(f.Against, evidence.Says(was.Value, was.Evidence, was.From))
 	case was.From == "" && before != "" && before != c.Field(a.Field):
-		f.Against = append(f.Against, Witness{before, "profile " + c.Name, Dated})
+		f.Against = append(f.Against, evidence.Says(before, "profile "+c.Name, evidence.Dated))
 	}
-	img.setFact(f)
-}
-
-// setFact replaces the fact of that name, or adds it.
-func (img *Image) setFact(f Fact) {
-	for i := range img.facts {
-		if img.facts[i].Name == f.Name {
-			img.facts[i] = f
-			return
-		}
-	}
-	img.facts = append(img.facts, f)
+	img.facts.Set(f)
 }
 
 // Standing says in a few words how far the profile can be trusted: whether its
@@ -68,14 +62,14 @@ func (img *Image) setFact(f Fact) {
 // functions were asked.
 func (img *Image) Standing() string {
 	if img.opts.Profile != nil {
-		return string(Asked)
+		return string(evidence.Asked)
 	}
-	word := img.Fact(factStanding).Value
+	word := img.Fact(infer.FactStanding).Value
 	if word == "" {
 		word = "of no known release"
 	}
 	for _, f := range img.facts {
-		if f.From == Measured {
+		if f.From == evidence.Measured {
 			return word + ", measured"
 		}
 	}
@@ -84,15 +78,15 @@ func (img *Image) Standing() string {
 
 // Behaviour lists every field of the profile with its evidence. Fields that nothing in
 // the image confirms come from the release, or from a requested profile.
-func (img *Image) Behaviour() []Fact {
-	rest := Fact{Evidence: "profile " + img.profile.Name, From: Dated}
+func (img *Image) Behaviour() []evidence.Fact {
+	rest := evidence.Fact{Evidence: "profile " + img.profile.Name, From: evidence.Dated}
 	if img.opts.Profile != nil {
-		rest.From = Asked
+		rest.From = evidence.Asked
 	}
-	var list []Fact
+	var list []evidence.Fact
 	for _, f := range img.profile.Fields() {
 		fact := img.Fact(f.Name)
-		if fact.From == "" || rest.From == Asked {
+		if fact.From == "" || rest.From == evidence.Asked {
 			fact = rest
 		}
 		fact.Name, fact.Value = f.Name, f.Value

@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	"kprobelab/decoder"
+	"kprobelab/kimage/evidence"
+	"kprobelab/kimage/internal/infer"
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/x86"
 )
 
@@ -81,14 +84,14 @@ func compiled(symbols ...string) func(*Image) (bool, string, bool) {
 // begins with 0 in any case: a 0 of its kernels tells nothing.
 func beginsWith(names ...string) func(*Image) (bool, string, bool) {
 	return func(img *Image) (bool, string, bool) {
-		b := img.findBanner()
+		b := img.banner()
 		for i, name := range names {
 			at, ok := img.symbolAddr(name)
 			v := img.bytes(at, 4)
-			if !ok || v == nil || i > 0 && !b.since(6, 17) {
+			if !ok || v == nil || i > 0 && !b.Since(6, 17) {
 				continue
 			}
-			if le.Uint32(v) == 0 && b.byClang() {
+			if le.Uint32(v) == 0 && b.ByClang() {
 				return false, "", false
 			}
 			return le.Uint32(v) != 0, fmt.Sprintf("%s begins with %d", name, le.Uint32(v)), true
@@ -144,9 +147,9 @@ func (img *Image) restrictsAtEntry() (on bool, why string, ok bool) {
 // choosesSpectreV2: the default for spectre_v2, without a word on the command line. To 6.10 every
 // kernel does something.
 func (img *Image) choosesSpectreV2() (on bool, why string, ok bool) {
-	if b := img.findBanner(); !b.since(6, 11) {
+	if b := img.banner(); !b.Since(6, 11) {
 		return false, "", false
-	} else if b.since(6, 17) {
+	} else if b.Since(6, 17) {
 		if on, why, ok = beginsWith("spectre_v2_cmd")(img); ok {
 			return on, why, ok
 		}
@@ -162,37 +165,37 @@ func (img *Image) choosesSpectreV2() (on bool, why string, ok bool) {
 }
 
 // mitigationOptions decides them, and records what was found.
-func (e *evidence) mitigationOptions() {
+func (img *Image) mitigationOptions(e *infer.Evidence) {
 	for i := range mitigationOptionList {
 		o := &mitigationOptionList[i]
-		witnesses := e.leftOut(o)
+		witnesses := img.leftOut(o)
 		if o.look != nil && (witnesses == nil || !o.symbolic) { // a symbol may be there although its option is off
-			if on, why, ok := o.look(e.img); ok && (on || !o.symbolic || e.whole()) {
-				from := Coded
+			if on, why, ok := o.look(img); ok && (on || !o.symbolic || e.Whole()) {
+				from := evidence.Coded
 				if o.symbolic {
-					from = Symbolic
+					from = evidence.Symbolic
 				}
-				witnesses = append(witnesses, Witness{yesOrNo(on), why, from})
+				witnesses = append(witnesses, evidence.Says(yesOrNo(on), why, from))
 			}
 		}
 		for _, name := range []string{o.name, o.older} {
-			if v, ok := e.config[name]; ok {
-				witnesses = append(witnesses, Witness{v, name + "=" + v + " in " + e.configFrom, Configured})
+			if v, ok := e.Config.Options[name]; ok {
+				witnesses = append(witnesses, evidence.Says(v, name+"="+v+" in "+e.Config.From, evidence.Configured))
 			}
 		}
-		if f, ok := decidedFact(o.name, witnesses); ok {
-			e.img.facts = append(e.img.facts, f)
+		if f, ok := evidence.Decided(o.name, witnesses); ok {
+			img.facts.Add(f)
 		}
 	}
 }
 
 // leftOut looks for the message with which a kernel answers a command line that asks for a mitigation
 // that was not compiled in. Kernels that have the mitigation do not have the message.
-func (e *evidence) leftOut(o *mitigationOption) []Witness {
+func (img *Image) leftOut(o *mitigationOption) []evidence.Witness {
 	for _, name := range []string{o.name, o.older} {
 		option, ok := strings.CutPrefix(name, "CONFIG_")
-		if text := "kernel not compiled with " + option; ok && e.img.says(text+".\n") {
-			return []Witness{{yesOrNo(false), fmt.Sprintf("%q in .rodata", text), Coded}}
+		if text := "kernel not compiled with " + option; ok && img.says(text+".\n") {
+			return []evidence.Witness{evidence.Says(yesOrNo(false), fmt.Sprintf("%q in .rodata", text), evidence.Coded)}
 		}
 	}
 	return nil
@@ -206,7 +209,7 @@ func yesOrNo(on bool) string {
 }
 
 // without reports whether the kernel is built so that it does not do what the option is for.
-func (img *Image) without(option string) bool { return img.fact(option) == "n" }
+func (img *Image) without(option string) bool { return img.facts.Value(option) == "n" }
 
 // beforeCall bounds how far before a call, in bytes, its arguments are loaded.
 const beforeCall = 48
@@ -219,10 +222,10 @@ func (img *Image) choosesNothing(s *Symbol) bool {
 	if !ok {
 		return false
 	}
-	code := img.bytes(s.Addr, int(min(s.Size, maxSearched)))
+	code := img.bytes(s.Addr, int(min(s.Size, opened.MaxSearched)))
 	for i := beforeCall; i+5 <= len(code); i++ {
 		call := s.Addr.Add(int64(i))
-		if code[i] != x86.Call32 || rel32(call+5, code[i+1:]) != find || !img.loads(code[i-beforeCall:i], "spectre_v2") {
+		if code[i] != x86.Call32 || opened.Rel32(call+5, code[i+1:]) != find || !img.loads(code[i-beforeCall:i], "spectre_v2") {
 			continue
 		}
 		without, from, ok := lastUnless(code[i-beforeCall:i], call-beforeCall)
@@ -253,7 +256,7 @@ func lastUnless(code []byte, at x86.Addr) (target, next x86.Addr, ok bool) {
 	case len(code) >= 2 && code[0] == 0x75:
 		return at.Add(2 + int64(int8(code[1]))), at + 2, true
 	case len(code) >= 6 && code[0] == 0x0f && code[1] == 0x85:
-		return rel32(at+6, code[2:]), at + 6, true
+		return opened.Rel32(at+6, code[2:]), at + 6, true
 	}
 	return 0, 0, false
 }
@@ -261,7 +264,7 @@ func lastUnless(code []byte, at x86.Addr) (target, next x86.Addr, ok bool) {
 // isWhere: the first js from an address on goes there too, and no number 1, which
 // means "choose", is loaded before it.
 func (img *Image) isWhere(target, at x86.Addr) bool {
-	for range maxAfter {
+	for range opened.MaxAfter {
 		b := img.bytes(at, decoder.MaxInsnSize)
 		i, err := decoder.Decode(b)
 		if err != nil || b == nil {
@@ -276,7 +279,7 @@ func (img *Image) isWhere(target, at x86.Addr) bool {
 		case b[0] == 0x78:
 			return next.Add(int64(int8(b[1]))) == target
 		case b[0] == 0x0f && b[1] == 0x88:
-			return rel32(next, b[2:]) == target
+			return opened.Rel32(next, b[2:]) == target
 		case op[0]&^7 == 0xb8 && le.Uint32(op[1:]) == 1:
 			return false
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab/kimage/internal/infer"
 	"kprobelab/x86"
 )
 
@@ -58,7 +59,7 @@ func TestMitigationOptions(t *testing.T) {
 				{Name: "spectre_v1_mitigation", Addr: testText + 0x400}, {Name: "_end", Addr: testText + 0x500},
 			}, func(x86.Addr) x86.Addr { return testText + 0x600 })
 			var got []string
-			(&evidence{img: img}).mitigationOptions()
+			img.mitigationOptions(infer.New(inside{img}, &img.facts, infer.Configuration{}))
 			for _, option := range []string{optionSpectreV1, optionSpectreV2} {
 				if img.without(option) {
 					got = append(got, option)
@@ -97,11 +98,11 @@ func TestMitigationsAreDecidedAsAllElse(t *testing.T) {
 				symbols = append(symbols, Symbol{Name: "cpu_mitigations", Addr: testText + 0x400})
 			}
 			img.index.setImage(symbols, func(x86.Addr) x86.Addr { return testText + 0x600 })
-			e := &evidence{img: img, configFrom: "config"}
+			config := infer.Configuration{From: "config"}
 			if c.config != "" {
-				e.config = map[string]string{optionMitigations: c.config}
+				config.Options = map[string]string{optionMitigations: c.config}
 			}
-			e.mitigationOptions()
+			img.mitigationOptions(infer.New(inside{img}, &img.facts, config))
 			require.Equal(t, c.off, img.without(optionMitigations))
 			require.Len(t, img.Fact(optionMitigations).Against, c.against)
 		})
@@ -139,8 +140,8 @@ func TestThunksThatAreNotUsed(t *testing.T) {
 			}
 			img.index.setImage(symbols, func(x86.Addr) x86.Addr { return testText + 0x1000 })
 			img.kind = KindKernel
-			(&evidence{img: img}).mitigationOptions()
-			require.Equal(t, c.want, img.fact(c.option))
+			img.mitigationOptions(infer.New(inside{img}, &img.facts, infer.Configuration{}))
+			require.Equal(t, c.want, img.facts.Value(c.option))
 			if c.want != "" {
 				require.Empty(t, img.Fact(c.option).Against)
 			}

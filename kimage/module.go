@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"kprobelab/kimage/evidence"
 	"kprobelab/x86"
 )
 
@@ -120,22 +121,12 @@ func (m *moduleFile) identify() error {
 	}
 	m.area.name = m.name
 	magic, _, _ := strings.Cut(m.modinfo("vermagic"), " ")
-	release := m.img.fact("release")
+	release := m.img.facts.Value("release")
 	if magic != "" && release != "" && magic != release {
-		m.img.facts = append(m.img.facts, Fact{Name: "module " + m.name, Value: "made for " + magic,
+		m.img.facts = append(m.img.facts, evidence.Fact{Name: "module " + m.name, Value: "made for " + magic,
 			Evidence: "vermagic; the image is " + release + ", the module was loaded all the same"})
 	}
 	return nil
-}
-
-// fact is the value of the first fact of that name, "" without one.
-func (img *Image) fact(name string) string {
-	for _, f := range img.facts {
-		if f.Name == name {
-			return f.Value
-		}
-	}
-	return ""
 }
 
 // nameOf is the name in .modinfo, or in the module's struct module, or made

@@ -10,6 +10,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/x86"
 )
 
@@ -162,8 +163,8 @@ func TestModuleOffsetTable(t *testing.T) {
 		rela{off: 3, typ: rRexGotPCRelX, sym: 1, addend: -4}))
 	require.NoError(t, err)
 	text := img.modules[0].text.Start
-	slot := rel32(text+7, img.bytes(text+3, 4))
-	require.Equal(t, x86.Addr(testBase), abs64(img.bytes(slot, 8)))
+	slot := opened.Rel32(text+7, img.bytes(text+3, 4))
+	require.Equal(t, x86.Addr(testBase), opened.Abs64(img.bytes(slot, 8)))
 	require.True(t, slot < img.ModuleEnd())
 }
 
@@ -203,7 +204,7 @@ func TestModulesResolveAgainstEachOther(t *testing.T) {
 	require.NoError(t, img.loadModuleBytes("second.o", moduleELF(make([]byte, 16), elfSymbol{name: "shared_by_first", info: 0x10}, rela{typ: r64, sym: 1})))
 	first, second := img.modules[0], img.modules[1]
 	require.Equal(t, end, second.text.Start)
-	require.Equal(t, first.text.Start+4, abs64(img.bytes(second.text.Start, 8)))
+	require.Equal(t, first.text.Start+4, opened.Abs64(img.bytes(second.text.Start, 8)))
 }
 
 // Rule: a module's name is the one in the module itself, else its file's; a module for another

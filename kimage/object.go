@@ -3,6 +3,7 @@ package kimage
 import (
 	"fmt"
 
+	"kprobelab/kimage/evidence"
 	"kprobelab/x86"
 )
 
@@ -187,7 +188,7 @@ func (o *objectLayout) relocate() error {
 		}
 	}
 	for typ, n := range o.skipped {
-		o.img.facts = append(o.img.facts, Fact{Name: "relocations left alone", Value: fmt.Sprintf("%d of type %d", n, typ),
+		o.img.facts = append(o.img.facts, evidence.Fact{Name: "relocations left alone", Value: fmt.Sprintf("%d of type %d", n, typ),
 			Evidence: "they need a linker (a global offset table, or thread-local storage)"})
 	}
 	return nil
@@ -200,7 +201,7 @@ func (o *objectLayout) apply(target *Section, r rela, at int64) error {
 	}
 	if s.shndx == shnUndef && s.name != "" && !o.missing[r.sym] {
 		o.missing[r.sym] = true
-		o.img.facts = append(o.img.facts, Fact{Name: "undefined", Value: s.name,
+		o.img.facts = append(o.img.facts, evidence.Fact{Name: "undefined", Value: s.name,
 			Evidence: "not in the file: " + o.addrs[r.sym].String() + ", where nothing is, stands for it"})
 	}
 	switch done, err := r.apply(target, o.addrs[r.sym]); {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab/kimage/evidence"
 	"kprobelab/x86"
 )
 
@@ -50,7 +51,7 @@ func TestOpenObject(t *testing.T) {
 	rel := func(at int) x86.Addr { return (objectBase + x86.Addr(at) + 4).Add(int64(int32(le.Uint32(text[at:])))) }
 	require.Equal(t, []byte{0x0f, 0x1f, 0x44, 0, 0}, text[:5], "the tracer's call is a no-op")
 	require.True(t, rel(6).In(externBase, objectBase), "an undefined function is where nothing is")
-	require.Equal(t, Fact{Name: "undefined", Value: "ext",
+	require.Equal(t, evidence.Fact{Name: "undefined", Value: "ext",
 		Evidence: "not in the file: " + rel(6).String() + ", where nothing is, stands for it"}, fact(t, img, "undefined"))
 	require.Equal(t, addr("table"), rel(13))
 	require.Equal(t, []byte{0xc3, 0xcc, 0xcc, 0xcc, 0xcc}, text[0x20:0x25], "the return thunk is a return")
@@ -67,7 +68,7 @@ func TestOpenObject(t *testing.T) {
 	require.Equal(t, x86.Addr(0x1234), addr("absolute"))
 	require.True(t, img.InText(addr("f")))
 	require.False(t, img.InText(addr("zero")))
-	require.Equal(t, Fact{Name: "relocations left alone", Value: "1 of type 23",
+	require.Equal(t, evidence.Fact{Name: "relocations left alone", Value: "1 of type 23",
 		Evidence: "they need a linker (a global offset table, or thread-local storage)"}, fact(t, img, "relocations left alone"))
 	var exec, write int
 	for _, g := range img.Segments() {

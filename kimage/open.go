@@ -8,6 +8,7 @@ import (
 
 	"kprobelab/internal/container"
 	"kprobelab/internal/printable"
+	"kprobelab/kimage/evidence"
 	"kprobelab/x86"
 )
 
@@ -72,7 +73,8 @@ func open(name, path string, b []byte, o *Options) (*Image, error) {
 		return nil, badFormat(name, -1, "this file has debugging information alone, and no code: open the file from which it was split off")
 	}
 	for _, step := range []func(*elfFile) error{
-		img.layOut, img.readSymbols, img.choose,
+		img.layOut, img.readSymbols,
+		func(*elfFile) error { return img.choose() },
 		func(*elfFile) error { return img.loadTables() },
 		func(*elfFile) error { return img.layLiveText() },
 		func(*elfFile) error { return img.boot() },
@@ -154,7 +156,7 @@ func (img *Image) readSymbols(f *elfFile) error {
 	img.findBounds(syms)
 	img.cleanNames(syms)
 	img.index.setImage(syms, img.bounds.symbolEnd(syms))
-	img.facts = append(img.facts, Fact{Name: "symbols", Value: fmt.Sprint(len(syms)), Evidence: from})
+	img.facts.Add(evidence.Fact{Name: "symbols", Value: fmt.Sprint(len(syms)), Evidence: from})
 	return nil
 }
 

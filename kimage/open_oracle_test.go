@@ -12,23 +12,23 @@ import (
 	"kprobelab/x86"
 )
 
-// opened are the images of oracleImages, so that each is opened once.
-var opened = map[string]map[string]*Image{}
+// openedBefore are the images of oracleImages, so that each is openedBefore once.
+var openedBefore = map[string]map[string]*Image{}
 
 // oracleImages opens a kernel as the bzImage and as the live ELF, without what
 // boot does to the text. Tests must not change them.
 func oracleImages(t *testing.T, kernel string) map[string]*Image {
 	t.Helper()
-	if opened[kernel] == nil {
+	if openedBefore[kernel] == nil {
 		images := map[string]*Image{}
 		for name, file := range map[string]string{"vmlinuz": oracle.Image(t, kernel), "live": oracle.File(t, kernel, "live.elf.zst")} {
 			img, err := Open(file, &Options{NoBoot: true})
 			require.NoError(t, err)
 			images[name] = img
 		}
-		opened[kernel] = images
+		openedBefore[kernel] = images
 	}
-	return opened[kernel]
+	return openedBefore[kernel]
 }
 
 // TestOracleSymbols compares every symbol with /proc/kallsyms of the booted

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"kprobelab/internal/bounded"
+	"kprobelab/kimage/evidence"
 )
 
 // packaged records which modules of a package were loaded.
@@ -58,7 +59,7 @@ func (img *Image) loadPackage() error {
 		value = fmt.Sprintf("%s, %d are left out (%s: %v)", value, len(img.packaged.failed), name, err)
 		break
 	}
-	img.facts = append(img.facts, Fact{Name: "modules", Value: value, Evidence: img.opts.Package})
+	img.facts.Add(evidence.Fact{Name: "modules", Value: value, Evidence: img.opts.Package})
 	return nil
 }
 
@@ -109,7 +110,7 @@ func (img *Image) packageFiles(dir string, most int64) (list []*packageFile, err
 		}
 		p := newPackageFile(f)
 		magic, _, _ := strings.Cut((&moduleFile{f: f}).modinfo("vermagic"), " ")
-		if loaded[p.name] || magic != img.fact("release") {
+		if loaded[p.name] || magic != img.facts.Value("release") {
 			return nil
 		}
 		if total += int64(len(b)); total > most {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"kprobelab/decoder"
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/x86"
 )
 
@@ -95,14 +96,14 @@ func (s *SelfPatch) Capabilities() (x86.Addr, bool) {
 		if text == nil || text[0] != x86.Jmp32 {
 			continue
 		}
-		at := rel32(a.addr+5, text[1:])
+		at := opened.Rel32(a.addr+5, text[1:])
 		var tested x86.Addr
 		var bit byte
 		switch b := s.bytes(at, 8); {
 		case b == nil || b[0] != 0xf6: // test $bit,byte
 			continue
 		case b[1] == 0x05:
-			tested, bit = rel32(at+7, b[2:]), b[6]
+			tested, bit = opened.Rel32(at+7, b[2:]), b[6]
 		case b[1] == 0x04 && b[2] == 0x25:
 			tested, bit = x86.Addr(int32(le.Uint32(b[3:]))), b[7]
 		}

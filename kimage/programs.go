@@ -9,6 +9,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/internal/bounded"
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/x86"
 )
 
@@ -102,7 +103,7 @@ func (img *Image) injectable() (list []x86.Range, known bool) {
 	const entry = 16 // struct error_injection_entry: the address, and the kind of error
 	_, data := tableOwner{img: img}.table(injectionList)
 	for ; len(data) >= entry; data = data[entry:] {
-		add(abs64(data))
+		add(opened.Abs64(data))
 	}
 	if len(list) > 0 {
 		return list, true
@@ -136,7 +137,7 @@ func (img *Image) modifiable() map[int]bool {
 		if b == nil {
 			continue
 		}
-		set := abs64(b)
+		set := opened.Abs64(b)
 		head := img.bytes(set, idPair)
 		if head == nil {
 			continue

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/x86"
 )
 
@@ -93,18 +94,18 @@ func (t *kernelTables) sort() {
 func (img *Image) readJumpLabels(o tableOwner) {
 	at, data := o.table(jumpTable)
 	l := img.pickLayout(at, data, []layout{
-		{size: 16, addr: rel32},
-		{size: 24, addr: func(_ x86.Addr, b []byte) x86.Addr { return abs64(b) }},
+		{size: 16, addr: opened.Rel32},
+		{size: 24, addr: func(_ x86.Addr, b []byte) x86.Addr { return opened.Abs64(b) }},
 	})
 	for off := 0; off+l.size <= len(data); off += l.size {
 		e, here := data[off:], at.Add(int64(off))
 		j := JumpLabel{Addr: l.addr(here, e)}
 		var key x86.Addr
 		if l.size == 16 {
-			j.Target = rel32(here+4, e[4:])
-			key = here + 8 + abs64(e[8:])
+			j.Target = opened.Rel32(here+4, e[4:])
+			key = here + 8 + opened.Abs64(e[8:])
 		} else {
-			j.Target, key = abs64(e[8:]), abs64(e[16:])
+			j.Target, key = opened.Abs64(e[8:]), opened.Abs64(e[16:])
 		}
 		j.Key, j.Branch = key&^3, key&1 != 0
 		if j.Len = img.jumpLabelLen(j.Addr); j.Len == 0 {
@@ -136,7 +137,7 @@ func (img *Image) readStaticCalls(o tableOwner) {
 	keys := img.trampolineKeys()
 	for off := 0; off+8 <= len(data); off += 8 {
 		here := at.Add(int64(off))
-		addr, key := rel32(here, data[off:]), rel32(here+4, data[off+4:])
+		addr, key := opened.Rel32(here, data[off:]), opened.Rel32(here+4, data[off+4:])
 		if !img.inExec(addr) || img.bytes(addr, 5) == nil {
 			img.ignore(staticCallSites.section, addr)
 			continue
@@ -156,9 +157,9 @@ func (img *Image) readStaticCalls(o tableOwner) {
 // calledBy is the trampoline that a static call's site calls or jumps to, perhaps conditionally (jcc rel32).
 func (img *Image) calledBy(site x86.Addr) x86.Addr {
 	if b := img.bytes(site, 6); b != nil && b[0] == 0x0f && b[1]>>4 == 8 {
-		return rel32(site+6, b[2:])
+		return opened.Rel32(site+6, b[2:])
 	}
-	return rel32(site+5, img.bytes(site+1, 4))
+	return opened.Rel32(site+5, img.bytes(site+1, 4))
 }
 
 // trampolineKeys maps trampolines to their keys: a module's site names the
@@ -168,7 +169,7 @@ func (img *Image) trampolineKeys() map[x86.Addr]x86.Addr {
 	at, data := tableOwner{img: img}.table(staticCallKeys)
 	for off := 0; off+8 <= len(data); off += 8 {
 		here := at.Add(int64(off))
-		keys[rel32(here, data[off:])] = rel32(here+4, data[off+4:])
+		keys[opened.Rel32(here, data[off:])] = opened.Rel32(here+4, data[off+4:])
 	}
 	return keys
 }
@@ -179,7 +180,7 @@ func (img *Image) readFtraceSites(o tableOwner) {
 	for _, name := range []*tableName{mcountLocations, patchableEntries} {
 		_, data := o.table(name)
 		for off := 0; off+8 <= len(data); off += 8 {
-			addr := abs64(data[off:])
+			addr := opened.Abs64(data[off:])
 			switch {
 			case addr == 0:
 			case img.inExec(addr) && img.bytes(addr, 5) != nil:
@@ -199,7 +200,7 @@ func (img *Image) readFtraceSites(o tableOwner) {
 func (img *Image) readSMPLocks(o tableOwner) {
 	at, data := o.table(smpLocks)
 	for off := 0; off+4 <= len(data); off += 4 {
-		addr := rel32(at.Add(int64(off)), data[off:])
+		addr := opened.Rel32(at.Add(int64(off)), data[off:])
 		switch {
 		case binary.LittleEndian.Uint32(data[off:]) == 0:
 		case img.inExec(addr):
@@ -222,7 +223,7 @@ func (img *Image) readThunkSites(o tableOwner) {
 	} {
 		at, data := o.table(t.table)
 		for off := 0; off+4 <= len(data); off += 4 {
-			addr := rel32(at.Add(int64(off)), data[off:])
+			addr := opened.Rel32(at.Add(int64(off)), data[off:])
 			if n := img.branchLen(addr); n > 0 {
 				img.tables.addSite(t.kind, addr, n)
 			} else {

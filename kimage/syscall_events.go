@@ -3,6 +3,7 @@ package kimage
 import (
 	"strings"
 
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/x86"
 )
 
@@ -45,7 +46,7 @@ func (img *Image) readSyscallEvents() (list []SyscallEvent) {
 			m, ok := metadata.Member(name)
 			var b [8]byte
 			read = read && ok && m.Type.Size() <= len(b) && img.ReadKernel(s.Addr.Add(int64(m.Offset/8)), b[:m.Type.Size()]) == nil
-			if v = uint64(abs64(b[:])); read && m.Bits > 0 {
+			if v = uint64(opened.Abs64(b[:])); read && m.Bits > 0 {
 				v = v >> (m.Offset % 8) & (1<<m.Bits - 1)
 			}
 			return v

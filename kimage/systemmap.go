@@ -7,6 +7,8 @@ import (
 
 	"kprobelab/internal/container"
 	"kprobelab/internal/printable"
+	"kprobelab/kimage/evidence"
+	"kprobelab/kimage/internal/infer"
 	"kprobelab/x86"
 )
 
@@ -44,11 +46,11 @@ func (img *Image) readSystemMap(path string) ([]Symbol, error) {
 				own[i].Addr -= x86.Addr(shift)
 			}
 		}
-		img.facts = append(img.facts, Fact{Name: "symbols moved", Value: x86.Addr(shift).String(),
+		img.facts.Add(evidence.Fact{Name: "symbols moved", Value: x86.Addr(shift).String(),
 			Evidence: "the map's _text is not where the image's text is (KASLR)"})
 	}
 	if i := slices.IndexFunc(own, func(s Symbol) bool { return s.Name == "linux_banner" }); i >= 0 {
-		if a := own[i].Addr; !img.hasBanner(a) && img.findBanner().release != "" {
+		if a := own[i].Addr; !infer.HasBanner(inside{img}, a) && img.banner().Release != "" {
 			return nil, badFormat(path, -1, "these are the symbols of another image: this one has no linux_banner at %v", a)
 		}
 	}

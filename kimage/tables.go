@@ -1,7 +1,6 @@
 package kimage
 
 import (
-	"encoding/binary"
 	"slices"
 
 	"kprobelab/x86"
@@ -131,15 +130,6 @@ func (img *Image) ignore(table string, addr x86.Addr) {
 // IgnoredEntries counts the entries of the image's tables that were left out
 // because they point outside its text, by table. In a sound image all are zero.
 func (img *Image) IgnoredEntries() map[string]int { return img.tables.ignored }
-
-// rel32 returns the address that a relative pointer of 4 bytes names: at is the
-// pointer's own address, b its bytes.
-func rel32(at x86.Addr, b []byte) x86.Addr {
-	return at.Add(int64(int32(binary.LittleEndian.Uint32(b))))
-}
-
-// abs64 returns the address in 8 bytes.
-func abs64(b []byte) x86.Addr { return x86.Addr(binary.LittleEndian.Uint64(b)) }
 
 // layout is one way that releases have laid a table's entries out.
 type layout struct {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/internal/integration/oracle"
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/x86"
 )
 
@@ -95,7 +96,7 @@ func TestFtraceSitesAgainstProbes(t *testing.T) {
 				continue
 			}
 			at := p.Addr
-			if b := text.At(at); p.Off == 0 && len(b) > 4 && bytes.Equal(b[:4], sealedNop4) || bytes.HasPrefix(b, endbr64) {
+			if b := text.At(at); p.Off == 0 && len(b) > 4 && bytes.Equal(b[:4], opened.SealedNop4) || bytes.HasPrefix(b, opened.Endbr64) {
 				at += 4 // where the kernel put it
 			}
 			s, ok := img.SiteAt(SiteFtrace, at)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/x86"
 )
 
@@ -58,13 +59,13 @@ func (o tableOwner) tracepoints() (list []Tracepoint) {
 	raw := map[string]bool{}
 	_, data := o.table(rawTracepoints)
 	for ; len(data) >= rawEventSize; data = data[rawEventSize:] {
-		if name := o.tracepointName(abs64(data)); name != "" {
+		if name := o.tracepointName(opened.Abs64(data)); name != "" {
 			raw[name] = true
 		}
 	}
 	_, data = o.table(ftraceEvents)
 	for ; len(data) >= 8; data = data[8:] {
-		t, tp := o.event(abs64(data))
+		t, tp := o.event(opened.Abs64(data))
 		if t.Name == "" {
 			continue
 		}
@@ -110,13 +111,13 @@ func (o tableOwner) event(at x86.Addr) (t Tracepoint, tp string) {
 	if b == nil {
 		return t, ""
 	}
-	class := o.img.bytes(abs64(b[eventClass:]), 8)
+	class := o.img.bytes(opened.Abs64(b[eventClass:]), 8)
 	if class == nil {
 		return t, ""
 	}
-	named := abs64(b[eventName:])
+	named := opened.Abs64(b[eventName:])
 	tp = o.tracepointName(named)
-	t = Tracepoint{System: o.img.cstring(abs64(class)), Name: tp, Module: o.module}
+	t = Tracepoint{System: o.img.cstring(opened.Abs64(class)), Name: tp, Module: o.module}
 	if t.Name == "" {
 		t.Name = o.img.cstring(named)
 	}

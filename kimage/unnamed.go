@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"kprobelab/kimage/evidence"
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/x86"
 )
 
@@ -75,7 +77,7 @@ func (img *Image) foundFact(name string, tables []string, how string) {
 	if img.bounds.onlyText {
 		why = "kallsyms has functions only (no KALLSYMS_ALL); "
 	}
-	img.facts = append(img.facts, Fact{Name: name, Value: strings.Join(tables, ", "), Evidence: why + how})
+	img.facts.Add(evidence.Fact{Name: name, Value: strings.Join(tables, ", "), Evidence: why + how})
 }
 
 // walked returns the longest row of entries between two addresses in the code of the
@@ -141,7 +143,7 @@ func most(n, entries, gaps int) int64 {
 // the next instruction.
 func (u *unnamed) operands(s Symbol) []x86.Addr {
 	var list []x86.Addr
-	code := u.img.bytes(s.Addr, int(min(s.Size, maxSearched)))
+	code := u.img.bytes(s.Addr, int(min(s.Size, opened.MaxSearched)))
 	for i := 0; i+4 <= len(code); i++ {
 		v := int64(int32(le.Uint32(code[i:])))
 		for _, a := range []x86.Addr{x86.Addr(v), s.Addr.Add(int64(i) + 4 + v)} {
@@ -152,9 +154,6 @@ func (u *unnamed) operands(s Symbol) []x86.Addr {
 	}
 	return list
 }
-
-// maxSearched bounds the code that is searched for addresses.
-const maxSearched = 4 << 10
 
 // longest is the longest row of entries in the image's data.
 func (u *unnamed) longest(rule entryRule) (longest x86.Range) {

@@ -1,6 +1,9 @@
 package kimage
 
-import "kprobelab/x86"
+import (
+	"kprobelab/kimage/internal/opened"
+	"kprobelab/x86"
+)
 
 // Data that other code than the tables' needs, found without its symbol.
 
@@ -12,7 +15,7 @@ func (u *unnamed) array(first, second string) x86.Addr {
 			continue
 		}
 		for off := 0; off+16 <= len(s.Data); off += 8 {
-			p, q := abs64(s.Data[off:]), abs64(s.Data[off+8:])
+			p, q := opened.Abs64(s.Data[off:]), opened.Abs64(s.Data[off+8:])
 			if u.data(p) && u.data(q) && u.img.cString(p) == first && u.img.cString(q) == second {
 				return s.Addr.Add(int64(off))
 			}
@@ -42,7 +45,7 @@ func (u *unnamed) names(first, second string) x86.Range {
 	n := 0
 	for ; at != 0 && n < maxFlags; n++ {
 		slot := u.img.bytes(at.Add(int64(8*n)), 8)
-		if slot == nil || !zero(slot) && u.img.cString(abs64(slot)) == "" {
+		if slot == nil || !zero(slot) && u.img.cString(opened.Abs64(slot)) == "" {
 			break
 		}
 	}
@@ -53,7 +56,7 @@ func (u *unnamed) names(first, second string) x86.Range {
 // cmpl $0,var(%rip) or mov var(%rip),%eax.
 func (u *unnamed) tested(function string) (x86.Addr, bool) {
 	for _, s := range u.img.Lookup(function) {
-		code := u.img.bytes(s.Addr, int(min(s.Size, maxSearched)))
+		code := u.img.bytes(s.Addr, int(min(s.Size, opened.MaxSearched)))
 		for i := 0; i+7 <= len(code); i++ {
 			after := int64(0)
 			switch {
@@ -63,7 +66,7 @@ func (u *unnamed) tested(function string) (x86.Addr, bool) {
 			default:
 				continue
 			}
-			if a := rel32(s.Addr.Add(int64(i)+6+after), code[i+2:]); u.data(a) {
+			if a := opened.Rel32(s.Addr.Add(int64(i)+6+after), code[i+2:]); u.data(a) {
 				return a, true
 			}
 		}

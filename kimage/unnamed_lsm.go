@@ -3,6 +3,7 @@ package kimage
 import (
 	"slices"
 
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/x86"
 )
 
@@ -111,10 +112,10 @@ func (p *bootPatcher) hookArraysNamed(u *unnamed, init x86.Addr) (list []x86.Add
 
 // called are the targets of the direct calls in a function.
 func (p *bootPatcher) called(s Symbol) (list []x86.Addr) {
-	code := p.img.bytes(s.Addr, int(min(s.Size, maxSearched)))
+	code := p.img.bytes(s.Addr, int(min(s.Size, opened.MaxSearched)))
 	for i := 0; i+5 <= len(code); i++ {
 		if code[i] == x86.Call32 {
-			list = append(list, rel32(s.Addr.Add(int64(i)+5), code[i+1:]))
+			list = append(list, opened.Rel32(s.Addr.Add(int64(i)+5), code[i+1:]))
 		}
 	}
 	return list
@@ -126,8 +127,8 @@ func (p *bootPatcher) hookAt(u *unnamed, at x86.Addr) (securityHook, bool) {
 	if entry == nil {
 		return securityHook{}, false
 	}
-	h := securityHook{abs64(entry), abs64(entry[8:])}
+	h := securityHook{opened.Abs64(entry), opened.Abs64(entry[8:])}
 	call := p.img.bytes(h.calls, securityCallSize)
-	ok := u.code(h.function) && call != nil && u.data(abs64(call)) && u.trampoline(abs64(call[8:])) && u.data(abs64(call[24:]))
+	ok := u.code(h.function) && call != nil && u.data(opened.Abs64(call)) && u.trampoline(opened.Abs64(call[8:])) && u.data(opened.Abs64(call[24:]))
 	return h, ok
 }

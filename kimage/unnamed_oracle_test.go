@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/internal/integration/oracle"
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -60,7 +61,7 @@ func TestTablesAreFoundWithoutTheirNames(t *testing.T) {
 		for _, rule := range u.rules() {
 			want := (tableOwner{img: img}).named(rule.table)
 			if rule.table == mcountLocations { // entries of functions that the linker dropped come first
-				for want.Len() > 0 && abs64(img.bytes(want.Start, 8)) == 0 {
+				for want.Len() > 0 && opened.Abs64(img.bytes(want.Start, 8)) == 0 {
 					want.Start += 8
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/x86"
 )
 
@@ -66,26 +67,26 @@ func (u *unnamed) rules() []entryRule {
 // number.
 func (u *unnamed) exception(at x86.Addr, b []byte) bool {
 	const mostTypes = 64
-	return u.shortException(at, b) && (le.Uint32(b[8:])&0xff < mostTypes || u.code(rel32(at+8, b[8:])))
+	return u.shortException(at, b) && (le.Uint32(b[8:])&0xff < mostTypes || u.code(opened.Rel32(at+8, b[8:])))
 }
 
 // shortException is the same without the third word (to 4.5).
 func (u *unnamed) shortException(at x86.Addr, b []byte) bool {
-	return u.code(rel32(at, b)) && u.code(rel32(at+4, b[4:]))
+	return u.code(opened.Rel32(at, b)) && u.code(opened.Rel32(at+4, b[4:]))
 }
 
 // bug: a relative pointer to an instruction that traps; then, by the length, a format and
 // a file's name. An entry with a format may belong to a warning that is called with the
 // entry (6.19): then it names a place past the call.
 func (u *unnamed) bug(at x86.Addr, b []byte) bool {
-	addr, file := rel32(at, b), len(b)-8
-	if !u.traps(addr) && (file < 8 || !u.code(addr) || !u.data(rel32(at+4, b[4:]))) {
+	addr, file := opened.Rel32(at, b), len(b)-8
+	if !u.traps(addr) && (file < 8 || !u.code(addr) || !u.data(opened.Rel32(at+4, b[4:]))) {
 		return false
 	}
 	if file == 0 {
 		return zero(b[6:])
 	}
-	name := rel32(at.Add(int64(file)), b[file:])
+	name := opened.Rel32(at.Add(int64(file)), b[file:])
 	return u.data(name) && u.img.cstring(name) != ""
 }
 
@@ -105,7 +106,7 @@ func (u *unnamed) traps(a x86.Addr) bool {
 
 // trampolineKey: a relative pointer to a static call's trampoline, and one to its key.
 func (u *unnamed) trampolineKey(at x86.Addr, b []byte) bool {
-	return u.trampoline(rel32(at, b)) && u.data(rel32(at+4, b[4:])&^3)
+	return u.trampoline(opened.Rel32(at, b)) && u.data(opened.Rel32(at+4, b[4:])&^3)
 }
 
 // alternative: text, what replaces it, and a feature.
@@ -116,7 +117,7 @@ func (u *unnamed) alternative(at x86.Addr, b []byte) bool {
 
 // paravirt: the address of an indirect call or jump, and its length.
 func (u *unnamed) paravirt(_ x86.Addr, b []byte) bool {
-	s := paravirtSite{addr: abs64(b), len: int(b[9])}
+	s := paravirtSite{addr: opened.Abs64(b), len: int(b[9])}
 	if !u.code(s.addr) {
 		return false
 	}
@@ -126,20 +127,20 @@ func (u *unnamed) paravirt(_ x86.Addr, b []byte) bool {
 
 // lock: a relative pointer to a lock prefix.
 func (u *unnamed) lock(at x86.Addr, b []byte) bool {
-	text := u.text(rel32(at, b))
+	text := u.text(opened.Rel32(at, b))
 	const operandSize = 0x66 // the assembler writes it before the lock prefix
 	return text != nil && (text[0] == lockPrefix || text[0] == operandSize && text[1] == lockPrefix)
 }
 
 // returnSite: a relative pointer to a jump to the return thunk.
 func (u *unnamed) returnSite(at x86.Addr, b []byte) bool {
-	target, ok := u.branch(rel32(at, b))
+	target, ok := u.branch(opened.Rel32(at, b))
 	return ok && u.returnThunk != 0 && target == u.returnThunk
 }
 
 // retpolineSite: a relative pointer to a branch to a thunk.
 func (u *unnamed) retpolineSite(at x86.Addr, b []byte) bool {
-	target, ok := u.branch(rel32(at, b))
+	target, ok := u.branch(opened.Rel32(at, b))
 	return ok && u.thunks[target]
 }
 
@@ -156,24 +157,24 @@ func (u *unnamed) branch(a x86.Addr) (target x86.Addr, ok bool) {
 	if op != x86.Call32 && op != x86.Jmp32 && op&0xf0 != 0x80 {
 		return 0, false
 	}
-	return rel32(a.Add(int64(len(text))), text[len(text)-4:]), true
+	return opened.Rel32(a.Add(int64(len(text))), text[len(text)-4:]), true
 }
 
 // sealed: a relative pointer to an ENDBR.
 func (u *unnamed) sealed(at x86.Addr, b []byte) bool {
-	return bytes.HasPrefix(u.text(rel32(at, b)), endbr64)
+	return bytes.HasPrefix(u.text(opened.Rel32(at, b)), opened.Endbr64)
 }
 
 // cfiSite: a relative pointer to the hash before a function.
 func (u *unnamed) cfiSite(at x86.Addr, b []byte) bool {
-	addr := rel32(at, b)
+	addr := opened.Rel32(at, b)
 	s, ok := u.img.SymbolAt(addr + cfiPreamble)
 	return ok && s.Addr == addr+cfiPreamble && u.code(addr) && u.img.cfiPreambleAt(addr)
 }
 
 // function: the address at which a function begins.
 func (u *unnamed) function(_ x86.Addr, b []byte) bool {
-	a := abs64(b)
+	a := opened.Abs64(b)
 	s, ok := u.img.SymbolAt(a)
 	return ok && s.Addr == a && u.img.inExec(a)
 }
@@ -183,25 +184,25 @@ const runtimeConstant = 0x0123456789abcdef
 
 // userPointer: a relative pointer to such a constant.
 func (u *unnamed) userPointer(at x86.Addr, b []byte) bool {
-	imm := u.img.bytes(rel32(at, b), 8)
-	return imm != nil && u.code(rel32(at, b)) && le.Uint64(imm) == runtimeConstant
+	imm := u.img.bytes(opened.Rel32(at, b), 8)
+	return imm != nil && u.code(opened.Rel32(at, b)) && le.Uint64(imm) == runtimeConstant
 }
 
 // fentryCall: the address of a call of __fentry__.
 func (u *unnamed) fentryCall(_ x86.Addr, b []byte) bool {
-	at := abs64(b)
+	at := opened.Abs64(b)
 	text := u.text(at)
-	return text != nil && text[0] == x86.Call32 && u.fentry != 0 && rel32(at+5, text[1:]) == u.fentry
+	return text != nil && text[0] == x86.Call32 && u.fentry != 0 && opened.Rel32(at+5, text[1:]) == u.fentry
 }
 
 // jumpEntry: relative pointers to a nop or a jump and to its target, and one to a key.
 func (u *unnamed) jumpEntry(at x86.Addr, b []byte) bool {
-	return u.jump(rel32(at, b), rel32(at+4, b[4:]), at+8+abs64(b[8:]))
+	return u.jump(opened.Rel32(at, b), opened.Rel32(at+4, b[4:]), at+8+opened.Abs64(b[8:]))
 }
 
 // absoluteJumpEntry is the same with absolute pointers (to 4.18).
 func (u *unnamed) absoluteJumpEntry(_ x86.Addr, b []byte) bool {
-	return u.jump(abs64(b), abs64(b[8:]), abs64(b[16:]))
+	return u.jump(opened.Abs64(b), opened.Abs64(b[8:]), opened.Abs64(b[16:]))
 }
 
 func (u *unnamed) jump(code, target, key x86.Addr) bool {
@@ -224,24 +225,24 @@ func (u *unnamed) jump(code, target, key x86.Addr) bool {
 // staticCallSite: a relative pointer to a call of or a jump to a trampoline, and one to
 // a key.
 func (u *unnamed) staticCallSite(at x86.Addr, b []byte) bool {
-	site := rel32(at, b)
+	site := opened.Rel32(at, b)
 	text := u.text(site)
 	switch {
-	case !u.data(rel32(at+4, b[4:]) &^ 3):
+	case !u.data(opened.Rel32(at+4, b[4:]) &^ 3):
 		return false
 	case u.img.core != nil: // boot has written what the key calls
 		return u.code(site) && !u.trampoline(site)
 	case text == nil:
 		return false
 	}
-	target := rel32(site+5, text[1:])
+	target := opened.Rel32(site+5, text[1:])
 	switch {
 	case text[0] == x86.Call32, text[0] == x86.Jmp32:
 	case text[0] == 0x0f && text[1]&0xf0 == 0x80: // a conditional tail call
 		if text = u.img.bytes(site, 6); text == nil {
 			return false
 		}
-		target = rel32(site+6, text[2:])
+		target = opened.Rel32(site+6, text[2:])
 	default:
 		return false
 	}

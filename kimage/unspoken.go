@@ -1,6 +1,9 @@
 package kimage
 
-import "kprobelab/x86"
+import (
+	"kprobelab/kimage/evidence"
+	"kprobelab/x86"
+)
 
 // formFacts are the facts that tell how sites of a kind are written.
 var formFacts = map[SiteKind][]string{
@@ -20,7 +23,7 @@ func (img *Image) UnspokenForm(kind SiteKind) string {
 		return ""
 	}
 	for _, name := range formFacts[kind] {
-		if f := img.Fact(name); f.From == Dated {
+		if f := img.Fact(name); f.From == evidence.Dated {
 			return name + ": " + f.Value + ", by " + f.Evidence
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"kprobelab/internal/report"
 	"kprobelab/kimage"
 	"kprobelab/kimage/btf"
+	"kprobelab/kimage/evidence"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/profile"
 	"kprobelab/x86"
@@ -20,7 +21,7 @@ import (
 type kernelPart struct {
 	Banner   string          `json:"banner"`
 	Profile  json.RawMessage `json:"profile"`
-	Facts    []kimage.Fact   `json:"facts"`
+	Facts    []evidence.Fact   `json:"facts"`
 	Verdicts []verdict       `json:"verdicts"`
 	// Traces: the kernel has ftrace sites.
 	Traces bool `json:"traces"`

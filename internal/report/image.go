@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"kprobelab/kimage"
+	"kprobelab/kimage/evidence"
 )
 
 // Image describes an image.
@@ -51,7 +52,7 @@ type Fact struct {
 	Evidence string `json:"evidence"`
 	// From is the kind of evidence: measured, configuration, symbol, code, release, or asked for;
 	// "" if no evidence decides.
-	From kimage.Source `json:"from,omitempty"`
+	From evidence.Source `json:"from,omitempty"`
 	// Against is the evidence that says otherwise and was not followed.
 	Against []Against `json:"against,omitempty"`
 }
@@ -60,10 +61,10 @@ type Fact struct {
 type Against struct {
 	Value    string        `json:"value"`
 	Evidence string        `json:"evidence"`
-	From     kimage.Source `json:"from"`
+	From     evidence.Source `json:"from"`
 }
 
-func factOf(f *kimage.Fact) Fact {
+func factOf(f *evidence.Fact) Fact {
 	fact := Fact{Name: f.Name, Value: f.Value, Evidence: f.Evidence, From: f.From}
 	for _, w := range f.Against {
 		fact.Against = append(fact.Against, Against{w.Value, w.Evidence, w.From})
@@ -208,7 +209,7 @@ func (r *Image) writeBehaviour(w io.Writer) {
 	var others []Behaviour
 	fmt.Fprint(w, "\nbehaviour\n")
 	for _, b := range r.Behaviour {
-		if b.From == kimage.Dated || b.From == kimage.Asked {
+		if b.From == evidence.Dated || b.From == evidence.Asked {
 			others = append(others, b)
 			continue
 		}
@@ -218,7 +219,7 @@ func (r *Image) writeBehaviour(w io.Writer) {
 		return
 	}
 	from := "those of the release"
-	if others[0].From == kimage.Asked {
+	if others[0].From == evidence.Asked {
 		from = "as asked for"
 	}
 	fmt.Fprintf(w, "\nbehaviour that nothing in the image confirms: %d of %d fields, %s (%s)\n", len(others), len(r.Behaviour), from, others[0].Evidence)

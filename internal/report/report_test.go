@@ -12,6 +12,7 @@ import (
 	"kprobelab"
 	"kprobelab/internal/integration/oracle"
 	"kprobelab/kimage"
+	"kprobelab/kimage/evidence"
 )
 
 func guest(t testing.TB) *kimage.Image {
@@ -98,8 +99,8 @@ func TestWriteTextKeepsItsOrder(t *testing.T) {
 		Name: "x", Kind: "kernel", Profile: "6.1", Standing: "modelled, measured", Describes: "a kernel",
 		Facts: []Fact{{Name: "release", Value: "6.1.0", Evidence: "linux_banner"}},
 		Behaviour: []Behaviour{
-			{Fact{Name: "HZ", Value: "250", Evidence: "CONFIG_HZ in config", From: kimage.Configured}},
-			{Fact{Name: "Jprobes", Value: "false", Evidence: "profile 6.1", From: kimage.Dated}},
+			{Fact{Name: "HZ", Value: "250", Evidence: "CONFIG_HZ in config", From: evidence.Configured}},
+			{Fact{Name: "Jprobes", Value: "false", Evidence: "profile 6.1", From: evidence.Dated}},
 		},
 		Tables:   []Table{{"symbols", 2}},
 		Sections: []Section{{Name: ".text", Addr: known(0xffffffff81000000), Size: 16, Flags: "r-x", Module: "demo"}},

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab"
-	"kprobelab/kimage"
+	"kprobelab/kimage/evidence"
 	"kprobelab/profile"
 )
 
@@ -180,7 +180,7 @@ func TestEveryFieldIsShownOnBothSides(t *testing.T) {
 		all := map[string]bool{}
 		for _, s := range sides[f.Name] {
 			all[s.value] = true
-			if s.who != string(kimage.Dated) {
+			if s.who != string(evidence.Dated) {
 				values[s.value] = true
 			}
 		}

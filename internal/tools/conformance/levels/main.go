@@ -15,7 +15,7 @@ import (
 	"kprobelab"
 	"kprobelab/internal/tools/conformance/asked"
 	"kprobelab/internal/tools/conformance/asked/booted"
-	"kprobelab/kimage"
+	"kprobelab/kimage/evidence"
 	"kprobelab/profile"
 )
 
@@ -56,7 +56,7 @@ func (o *options) one(kernel string) error {
 		return errors.New("the image does not say which release it is")
 	}
 	for _, f := range img.Behaviour() {
-		if f.From != kimage.Dated && f.From != kimage.Asked {
+		if f.From != evidence.Dated && f.From != evidence.Asked {
 			fmt.Println(f.Name, how(f.From), version, profile.WriteValue(f.Value))
 		}
 	}
@@ -96,8 +96,8 @@ func (o *options) one(kernel string) error {
 }
 
 // how is the word for what decided a field of an image.
-func how(from kimage.Source) string {
-	if from == kimage.Measured {
+func how(from evidence.Source) string {
+	if from == evidence.Measured {
 		return "asked"
 	}
 	return string(from)

@@ -1,10 +1,11 @@
-package kimage
+package infer
 
 import (
 	"bytes"
 	"fmt"
 	"slices"
 
+	"kprobelab/kimage/evidence"
 	"kprobelab/profile"
 )
 
@@ -14,53 +15,53 @@ import (
 
 // tracingRules are the fields of profile.Tracing that a text decides.
 var tracingRules = []rule{
-	{name: "Tracing.Misspelled", look: message("Invalid $-valiable specified"), from: Coded,
+	{name: "Tracing.Misspelled", look: message("Invalid $-valiable specified"), from: evidence.Coded,
 		get: func(c *profile.Config) bool { return c.Tracing.Misspelled },
 		set: func(c *profile.Config, on bool) { c.Tracing.Misspelled = on }},
-	{name: "Tracing.MaxRecord", look: message("Event too big (too many fields?)"), from: Coded,
+	{name: "Tracing.MaxRecord", look: message("Event too big (too many fields?)"), from: evidence.Coded,
 		get: func(c *profile.Config) bool { return c.Tracing.MaxRecord != 0 },
 		set: func(c *profile.Config, on bool) {
 			if c.Tracing.MaxRecord = 0; on {
 				c.Tracing.MaxRecord = maxProbeEvent
 			}
 		}},
-	{name: "Tracing.CountArgsLogged", look: message("Too many arguments are specified"), from: Coded,
+	{name: "Tracing.CountArgsLogged", look: message("Too many arguments are specified"), from: evidence.Coded,
 		get: func(c *profile.Config) bool { return c.Tracing.CountArgsLogged },
 		set: func(c *profile.Config, on bool) { c.Tracing.CountArgsLogged = on }},
-	{name: "Tracing.NoTypeLogged", look: message("No matching dynamic event type"), from: Coded,
+	{name: "Tracing.NoTypeLogged", look: message("No matching dynamic event type"), from: evidence.Coded,
 		get: func(c *profile.Config) bool { return c.Tracing.NoTypeLogged },
 		set: func(c *profile.Config, on bool) { c.Tracing.NoTypeLogged = on }},
-	{name: "Tracing.StringTypeLogged", look: message("$comm and immediate-string only accepts string type"), from: Coded,
+	{name: "Tracing.StringTypeLogged", look: message("$comm and immediate-string only accepts string type"), from: evidence.Coded,
 		get: func(c *profile.Config) bool { return c.Tracing.StringTypeLogged },
 		set: func(c *profile.Config, on bool) { c.Tracing.StringTypeLogged = on }},
-	{name: "Tracing.EventCasts", look: message("Typecasts are only for eprobe fields"), from: Coded,
+	{name: "Tracing.EventCasts", look: message("Typecasts are only for eprobe fields"), from: evidence.Coded,
 		get: func(c *profile.Config) bool { return c.Tracing.EventCasts },
 		set: func(c *profile.Config, on bool) { c.Tracing.EventCasts = on }},
-	{name: "Tracing.Typecasts", look: message("Typecast requires a field access"), from: Coded,
+	{name: "Tracing.Typecasts", look: message("Typecast requires a field access"), from: evidence.Coded,
 		get: func(c *profile.Config) bool { return c.Tracing.Typecasts },
 		set: setTypecasts},
-	{name: "Tracing.BTFArgs", look: message(noBTF), from: Coded,
+	{name: "Tracing.BTFArgs", look: message(noBTF), from: evidence.Coded,
 		get: func(c *profile.Config) bool { return c.Tracing.BTFArgs },
 		set: func(c *profile.Config, on bool) { c.Tracing.BTFArgs = on }},
-	{name: "Tracing.NoBTFArgs", look: builtWithoutBTFArgs, more: []look{optedOutOfBTFArgs}, from: Coded,
+	{name: "Tracing.NoBTFArgs", look: builtWithoutBTFArgs, more: []look{optedOutOfBTFArgs}, from: evidence.Coded,
 		get: func(c *profile.Config) bool { return c.Tracing.NoBTFArgs },
 		set: func(c *profile.Config, on bool) { c.Tracing.NoBTFArgs = on }},
-	{name: "Tracing.ExitArgs", look: message("$arg* can be used only on function entry or exit"), from: Coded,
+	{name: "Tracing.ExitArgs", look: message("$arg* can be used only on function entry or exit"), from: evidence.Coded,
 		get: func(c *profile.Config) bool { return c.Tracing.ExitArgs },
 		set: func(c *profile.Config, on bool) { c.Tracing.ExitArgs = on }},
-	{name: "Tracing.RefusesNotrace", look: message("Could not probe notrace function"), from: Coded,
+	{name: "Tracing.RefusesNotrace", look: message("Could not probe notrace function"), from: evidence.Coded,
 		get: func(c *profile.Config) bool { return c.Tracing.RefusesNotrace },
 		set: func(c *profile.Config, on bool) { c.Tracing.RefusesNotrace = on }},
-	{name: "Tracing.BoundaryEINVAL", look: message("is not an instruction boundary.\n"), from: Coded,
+	{name: "Tracing.BoundaryEINVAL", look: message("is not an instruction boundary.\n"), from: evidence.Coded,
 		get: func(c *profile.Config) bool { return c.Tracing.BoundaryEINVAL },
 		set: func(c *profile.Config, on bool) { c.Tracing.BoundaryEINVAL = on }},
-	{name: "Tracing.AutoNames", look: readmeHas("p[:[<group>/][<event>]] <place>"), from: Coded,
+	{name: "Tracing.AutoNames", look: readmeHas("p[:[<group>/][<event>]] <place>"), from: evidence.Coded,
 		get: func(c *profile.Config) bool { return c.Tracing.AutoNames },
 		set: func(c *profile.Config, on bool) { c.Tracing.AutoNames = on }},
-	{name: "Tracing.ReturnSuffix", look: readmeHas("[+<offset>]%return|<memaddr>"), from: Coded,
+	{name: "Tracing.ReturnSuffix", look: readmeHas("[+<offset>]%return|<memaddr>"), from: evidence.Coded,
 		get: func(c *profile.Config) bool { return c.Tracing.ReturnSuffix },
 		set: func(c *profile.Config, on bool) { c.Tracing.ReturnSuffix = on }},
-	{name: "Tracing.MaxActive", look: readmeHas("r[maxactive]["), from: Coded,
+	{name: "Tracing.MaxActive", look: readmeHas("r[maxactive]["), from: evidence.Coded,
 		get: func(c *profile.Config) bool { return c.Tracing.MaxActive },
 		set: func(c *profile.Config, on bool) { c.Tracing.MaxActive = on }},
 }
@@ -69,7 +70,7 @@ var tracingRules = []rule{
 const noBTF = "BTF is not available or not supported"
 
 // builtWithoutBTFArgs: the message is there, and the README does not name parameters.
-func builtWithoutBTFArgs(e *evidence) (on bool, why string, ok bool) {
+func builtWithoutBTFArgs(e *Evidence) (on bool, why string, ok bool) {
 	knows, why, ok := message(noBTF)(e)
 	if !ok || !knows {
 		return false, why, ok
@@ -79,7 +80,7 @@ func builtWithoutBTFArgs(e *evidence) (on bool, why string, ok bool) {
 }
 
 // optedOutOfBTFArgs: the message is there, and the configuration does without the option.
-func optedOutOfBTFArgs(e *evidence) (on bool, why string, ok bool) {
+func optedOutOfBTFArgs(e *Evidence) (on bool, why string, ok bool) {
 	knows, _, ok := message(noBTF)(e)
 	has, why, known := e.option("CONFIG_PROBE_EVENTS_BTF_ARGS")
 	return !has, why, ok && knows && known
@@ -102,8 +103,8 @@ var parserMessages = []string{"Invalid probed address or symbol", "Failed to all
 
 // message looks for a message of error_log. An image without a message that all
 // releases with error_log have tells nothing.
-func message(text string) func(*evidence) (bool, string, bool) {
-	return func(e *evidence) (bool, string, bool) {
+func message(text string) func(*Evidence) (bool, string, bool) {
+	return func(e *Evidence) (bool, string, bool) {
 		data := e.readOnly()
 		if !slices.ContainsFunc(parserMessages, func(text string) bool { return bytes.Contains(data, []byte(text)) }) {
 			return false, "", false
@@ -113,8 +114,8 @@ func message(text string) func(*evidence) (bool, string, bool) {
 }
 
 // readmeHas looks for a text in the tracing README.
-func readmeHas(text string) func(*evidence) (bool, string, bool) {
-	return func(e *evidence) (bool, string, bool) {
+func readmeHas(text string) func(*Evidence) (bool, string, bool) {
+	return func(e *Evidence) (bool, string, bool) {
 		data := e.readOnly()
 		i := bytes.Index(data, []byte("tracing mini-HOWTO:\n"))
 		if i < 0 {
@@ -137,8 +138,8 @@ func found(data []byte, text, where string) (on bool, why string, ok bool) {
 
 // readOnly returns the data with the kernel's texts; empty if the image has no such
 // section, or is no kernel.
-func (e *evidence) readOnly() []byte {
-	if s := e.img.section(".rodata"); s != nil && e.kprobes {
+func (e *Evidence) readOnly() []byte {
+	if s := e.img.Section(".rodata"); s != nil && e.kprobes {
 		return s.Data
 	}
 	return nil

@@ -1,4 +1,4 @@
-package kimage
+package infer
 
 import (
 	"kprobelab/decoder"
@@ -8,17 +8,17 @@ import (
 // The bounds of the text of interrupt entry, which to 5.7 is treated as entry
 // text is: nothing is probed or optimized there.
 const (
-	irqEntryStart = "__irqentry_text_start"
-	irqEntryEnd   = "__irqentry_text_end"
+	IRQEntryStart = "__irqentry_text_start"
+	IRQEntryEnd   = "__irqentry_text_end"
 )
 
 // lookIRQEntry tells whether one of the functions compares with the end of that text,
 // or passes it on. It cannot tell if that address is the bound of entry text as well.
-func lookIRQEntry(names ...string) func(*evidence) (bool, string, bool) {
-	return func(e *evidence) (bool, string, bool) {
-		b := &e.img.bounds
-		end := b.irqEntry.End
-		if b.irqEntry.Start >= end || end == b.entry.Start || end == b.entry.End {
+func lookIRQEntry(names ...string) func(*Evidence) (bool, string, bool) {
+	return func(e *Evidence) (bool, string, bool) {
+		entry, irqEntry := e.img.EntryText()
+		end := irqEntry.End
+		if irqEntry.Start >= end || end == entry.Start || end == entry.End {
 			return false, "", false
 		}
 		for _, name := range names {
@@ -26,14 +26,14 @@ func lookIRQEntry(names ...string) func(*evidence) (bool, string, bool) {
 			if len(found) != 1 {
 				continue
 			}
-			code := e.img.bytes(found[0].Addr, int(found[0].Size))
+			code := e.img.Bytes(found[0].Addr, int(found[0].Size))
 			if code == nil {
 				return false, "", false
 			}
 			if mentions(code, end) {
-				return true, name + " knows " + irqEntryEnd, true
+				return true, name + " knows " + IRQEntryEnd, true
 			}
-			return false, name + " knows no " + irqEntryEnd, true
+			return false, name + " knows no " + IRQEntryEnd, true
 		}
 		return false, "", false
 	}

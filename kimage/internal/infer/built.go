@@ -1,4 +1,4 @@
-package kimage
+package infer
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kprobelab/kimage/evidence"
 	"kprobelab/profile"
 )
 
@@ -63,13 +64,13 @@ var components = []component{
 // all its symbols, and then an absent one says nothing.
 var everyKernels = []string{"start_kernel", "schedule", "panic", "kfree", "do_exit", "vfs_read", "register_die_notifier"}
 
-// whole reports whether the image has the symbols of a whole kernel.
-func (e *evidence) whole() bool {
-	if e.img.kind != KindKernel {
+// Whole reports whether the image has the symbols of a whole kernel.
+func (e *Evidence) Whole() bool {
+	if !e.img.Kernel() {
 		return false
 	}
 	for _, name := range everyKernels {
-		if _, ok := e.img.symbolAddr(name); !ok {
+		if _, ok := e.img.SymbolAddr(name); !ok {
 			return false
 		}
 	}
@@ -77,8 +78,8 @@ func (e *evidence) whole() bool {
 }
 
 // built decides what the kernel is built with.
-func (e *evidence) built(c *profile.Config) {
-	whole := e.whole()
+func (e *Evidence) built(c *profile.Config) {
+	whole := e.Whole()
 	for i := range components {
 		p := &components[i]
 		// No configuration adds a component that the release does not have yet.
@@ -89,14 +90,14 @@ func (e *evidence) built(c *profile.Config) {
 			lacks := func(name string) bool { return c.Field(name) != "true" }
 			if (!known || on) && has && !slices.ContainsFunc(any, func(name string) bool { return !lacks(name) }) {
 				on, known = false, true
-				f = Fact{Name: p.name, Evidence: "it needs " + strings.Join(any, " or ") + ", which is not there", From: e.sourceOf(any[0])}
+				f = evidence.Fact{Name: p.name, Evidence: "it needs " + strings.Join(any, " or ") + ", which is not there", From: e.sourceOf(any[0])}
 			}
 		}
 		if !known {
 			continue
 		}
 		// With a requested profile, the kernel has no more than that release.
-		if on && !has && !p.alone && (f.From == Configured || e.img.opts.Profile != nil) {
+		if on && !has && !p.alone && (f.From == evidence.Configured || e.asked) {
 			continue
 		}
 		if on != has {
@@ -106,91 +107,91 @@ func (e *evidence) built(c *profile.Config) {
 			}
 		}
 		f.Value = strconv.FormatBool(on)
-		e.img.facts = append(e.img.facts, f)
+		e.facts.Add(f)
 	}
 }
 
 // sourceOf is the kind of evidence of a fact that was found before.
-func (e *evidence) sourceOf(name string) Source {
-	for i := range e.img.facts {
-		if e.img.facts[i].Name == name {
-			return e.img.facts[i].From
+func (e *Evidence) sourceOf(name string) evidence.Source {
+	for i := range *e.facts {
+		if (*e.facts)[i].Name == name {
+			return (*e.facts)[i].From
 		}
 	}
-	return Dated
+	return evidence.Dated
 }
 
 // component decides by the evidence whether the kernel is built with a component; false if there is
 // no evidence. An option can be older than the component: if the release has no such component, the
 // option is no evidence for one.
-func (e *evidence) component(p *component, whole, has bool) (Fact, bool) {
-	var witnesses []Witness
-	add := func(on bool, why string, from Source) {
-		witnesses = append(witnesses, Witness{strconv.FormatBool(on), why, from})
+func (e *Evidence) component(p *component, whole, has bool) (evidence.Fact, bool) {
+	var witnesses []evidence.Witness
+	add := func(on bool, why string, from evidence.Source) {
+		witnesses = append(witnesses, evidence.Says(strconv.FormatBool(on), why, from))
 	}
 	if there, why, from := e.shown(p); there {
 		add(true, why, from)
-	} else if whole && (p.section == "" || !e.img.bounds.onlyText) {
+	} else if whole && (p.section == "" || !e.img.OnlyText()) {
 		add(false, why, from)
 	}
 	if on, why, ok := e.configured(p); ok {
 		if has || !on || len(witnesses) == 0 {
-			add(on, why, Configured)
+			add(on, why, evidence.Configured)
 		}
 	} else if why != "" {
-		add(on, why, Absent)
+		add(on, why, evidence.Absent)
 	}
-	f, ok := decidedFact(p.name, witnesses)
+	f, ok := evidence.Decided(p.name, witnesses)
 	if on, why, said := e.configured(p); said {
-		f = e.askedFor(f, Witness{strconv.FormatBool(on), why, Configured})
+		f = e.askedFor(f, evidence.Says(strconv.FormatBool(on), why, evidence.Configured))
 	}
 	return f, ok
 }
 
 // shown reports whether the image has a sign that only a kernel with the component has.
-func (e *evidence) shown(p *component) (there bool, why string, from Source) {
+func (e *Evidence) shown(p *component) (there bool, why string, from evidence.Source) {
 	if p.section != "" {
-		if e.img.section(p.section) != nil {
-			return true, "section " + p.section, Symbolic
+		if e.img.Section(p.section) != nil {
+			return true, "section " + p.section, evidence.Symbolic
 		}
-		return false, "no section " + p.section, Symbolic
+		return false, "no section " + p.section, evidence.Symbolic
 	}
 	for _, name := range p.symbols {
-		if _, ok := e.img.symbolAddr(name); ok {
-			return true, "symbol " + name, Symbolic
+		if _, ok := e.img.SymbolAddr(name); ok {
+			return true, "symbol " + name, evidence.Symbolic
 		}
 	}
 	for _, text := range p.texts {
-		if s := e.img.section(".rodata"); s != nil && bytes.Contains(s.Data, []byte(text)) {
-			return true, fmt.Sprintf("%q in %s", text, s.Name), Coded
+		if s := e.img.Section(".rodata"); s != nil && bytes.Contains(s.Data, []byte(text)) {
+			return true, fmt.Sprintf("%q in %s", text, s.Name), evidence.Coded
 		}
 	}
-	return false, "no symbol " + strings.Join(p.symbols, ", "), Symbolic
+	return false, "no symbol " + strings.Join(p.symbols, ", "), evidence.Symbolic
 }
 
 // configured says whether the configuration turns a component on. ok is false if it does not name
 // an option that the component needs; on is false then.
-func (e *evidence) configured(p *component) (on bool, why string, ok bool) {
+func (e *Evidence) configured(p *component) (on bool, why string, ok bool) {
 	lacks := ""
 	for _, names := range p.options {
 		var v string
 		var known bool
 		option, newer, _ := strings.Cut(names, " ")
-		if v, known = e.config[option]; !known && newer != "" {
+		if v, known = e.Config.Options[option]; !known && newer != "" {
 			option = newer
-			v, known = e.config[option]
+			v, known = e.Config.Options[option]
 		}
 		switch {
-		case !known && e.config != nil:
+		case !known && e.Config.Options != nil:
 			lacks = cmp.Or(lacks, option)
 		case known && v != "y":
-			return false, option + "=" + v + " in " + e.configFrom, true
+			return false, option + "=" + v + " in " + e.Config.From, true
 		case known:
-			why = option + "=" + v + " in " + e.configFrom
+			why = option + "=" + v + " in " + e.Config.From
 		}
 	}
 	if lacks != "" {
-		return false, lacks + " is not in " + e.configFrom, false
+		return false, lacks + " is not in " + e.Config.From, false
 	}
 	return true, why, why != ""
 }

@@ -1,15 +1,16 @@
-package kimage
+package infer
 
 import (
 	"bytes"
 	"fmt"
 
+	"kprobelab/kimage/evidence"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
 
 // look is a look at the image; ok is false if it tells nothing.
-type look func(*evidence) (on bool, why string, ok bool)
+type look func(*Evidence) (on bool, why string, ok bool)
 
 // rule is one field of the profile that an image's evidence can decide.
 type rule struct {
@@ -21,7 +22,7 @@ type rule struct {
 	look look
 	more []look
 	// from is the kind of evidence that look reads; empty means Symbolic.
-	from Source
+	from evidence.Source
 	// weak: what look does not find may be there all the same.
 	weak bool
 	get  func(*profile.Config) bool
@@ -32,13 +33,13 @@ type rule struct {
 var rules = []rule{
 	{
 		name: "Preemption", options: []string{"CONFIG_PREEMPTION", "CONFIG_PREEMPT"},
-		look: wholly(has("preempt_schedule")), more: []look{func(e *evidence) (bool, string, bool) {
-			if w := e.banner.preempt(); w != "" {
-				return true, w + " in the " + e.banner.from, true
+		look: wholly(has("preempt_schedule")), more: []look{func(e *Evidence) (bool, string, bool) {
+			if w := e.banner.Preempt(); w != "" {
+				return true, w + " in the " + e.banner.From, true
 			}
-			return false, "no PREEMPT in the " + e.banner.from, e.banner.release != ""
+			return false, "no PREEMPT in the " + e.banner.From, e.banner.Release != ""
 		}},
-		from: Coded,
+		from: evidence.Coded,
 		get:  func(c *profile.Config) bool { return c.Preemption },
 		set:  func(c *profile.Config, on bool) { c.Preemption = on },
 	},
@@ -81,13 +82,13 @@ var rules = []rule{
 	},
 	{
 		name: "Resolve.SkipENDBR", options: []string{"CONFIG_X86_KERNEL_IBT"},
-		look: (*evidence).functionsBeginWithEndbr, from: Coded,
+		look: (*Evidence).functionsBeginWithEndbr, from: evidence.Coded,
 		get: func(c *profile.Config) bool { return c.Resolve.SkipENDBR },
 		set: func(c *profile.Config, on bool) { c.Resolve.SkipENDBR = on },
 	},
 	{
 		name: "Resolve.NoplPoison",
-		look: lookPoison, from: Coded,
+		look: lookPoison, from: evidence.Coded,
 		get: func(c *profile.Config) bool { return c.Resolve.NoplPoison },
 		set: func(c *profile.Config, on bool) { c.Resolve.NoplPoison = on },
 	},
@@ -114,50 +115,50 @@ var rules = []rule{
 	{
 		// The rule went in 5.18, and from the stable releases of 5.10 later.
 		name: "Check.FtraceSiteMiddle",
-		look: lookSiteMiddle, from: Coded,
+		look: lookSiteMiddle, from: evidence.Coded,
 		get: func(c *profile.Config) bool { return c.Check.FtraceSiteMiddle },
 		set: func(c *profile.Config, on bool) { c.Check.FtraceSiteMiddle = on },
 	},
 	{
 		name: "Check.IRQEntryText",
-		look: lookIRQEntry("arch_populate_kprobe_blacklist"), from: Coded,
+		look: lookIRQEntry("arch_populate_kprobe_blacklist"), from: evidence.Coded,
 		get: func(c *profile.Config) bool { return c.Check.IRQEntryText },
 		set: func(c *profile.Config, on bool) { c.Check.IRQEntryText = on },
 	},
 	{
 		name: "Optimize.IRQEntryText",
-		look: lookIRQEntry("can_optimize", "arch_prepare_optimized_kprobe"), from: Coded,
+		look: lookIRQEntry("can_optimize", "arch_prepare_optimized_kprobe"), from: evidence.Coded,
 		get: func(c *profile.Config) bool { return c.Optimize.IRQEntryText },
 		set: func(c *profile.Config, on bool) { c.Optimize.IRQEntryText = on },
 	},
 	{
 		name: "Optimize.SSWord",
-		look: lookSSWord, from: Coded,
+		look: lookSSWord, from: evidence.Coded,
 		get: func(c *profile.Config) bool { return c.Optimize.SSWord },
 		set: func(c *profile.Config, on bool) { c.Optimize.SSWord = on },
 	},
 	{
 		name: "Kret.BlacklistSwitchTo",
-		look: lookSwitchTo, from: Coded,
+		look: lookSwitchTo, from: evidence.Coded,
 		get: func(c *profile.Config) bool { return c.Kret.BlacklistSwitchTo },
 		set: func(c *profile.Config, on bool) { c.Kret.BlacklistSwitchTo = on },
 	},
 	{
 		name: "Decoder.REX2",
-		look: opcodeHas(0xd5, inatPrefix), from: Coded,
+		look: opcodeHas(0xd5, inatPrefix), from: evidence.Coded,
 		get: func(c *profile.Config) bool { return c.Decoder.REX2 },
 		set: func(c *profile.Config, on bool) { c.Decoder.REX2 = on },
 	},
 	{
 		// PUSH ES has no attribute but this one.
 		name: "Decoder.INV64",
-		look: opcodeHas(0x06, ^uint32(0)), from: Coded,
+		look: opcodeHas(0x06, ^uint32(0)), from: evidence.Coded,
 		get: func(c *profile.Config) bool { return c.Decoder.INV64 },
 		set: func(c *profile.Config, on bool) { c.Decoder.INV64 = on },
 	},
 	{
 		name: "Decoder.XOP",
-		look: opcodeHas(0x8f, inatPrefix), from: Coded,
+		look: opcodeHas(0x8f, inatPrefix), from: evidence.Coded,
 		get: func(c *profile.Config) bool { return c.Decoder.XOP },
 		set: func(c *profile.Config, on bool) { c.Decoder.XOP = on },
 	},
@@ -165,7 +166,7 @@ var rules = []rule{
 		// It went into stable releases at different times; only the symbol of
 		// its helper tells. Without the symbol the release decides.
 		name: "Tracing.UniqueSymbols",
-		look: func(e *evidence) (bool, string, bool) {
+		look: func(e *Evidence) (bool, string, bool) {
 			on, why, _ := e.symbol("count_symbols")
 			return on, why, on
 		},
@@ -174,13 +175,13 @@ var rules = []rule{
 	},
 	{
 		name: "Tracing.UniqueFirst",
-		look: lookUniqueFirst, from: Coded,
+		look: lookUniqueFirst, from: evidence.Coded,
 		get: func(c *profile.Config) bool { return c.Tracing.UniqueFirst },
 		set: func(c *profile.Config, on bool) { c.Tracing.UniqueFirst = on },
 	},
 	{
 		name: "Tracing.StarRefused",
-		look: lookStarRefused, from: Coded,
+		look: lookStarRefused, from: evidence.Coded,
 		get: func(c *profile.Config) bool { return c.Tracing.StarRefused },
 		set: func(c *profile.Config, on bool) { c.Tracing.StarRefused = on },
 	},
@@ -192,9 +193,9 @@ var rules = []rule{
 	},
 	{
 		name: "FramePointer", options: []string{"CONFIG_FRAME_POINTER", "CONFIG_UNWINDER_FRAME_POINTER"},
-		look: func(e *evidence) (bool, string, bool) {
+		look: func(e *Evidence) (bool, string, bool) {
 			_, why, ok := e.symbol("__start_orc_unwind")
-			return false, why + " (the ORC unwinder)", ok && e.img.section(".orc_unwind") != nil
+			return false, why + " (the ORC unwinder)", ok && e.img.Section(".orc_unwind") != nil
 		},
 		get: func(c *profile.Config) bool { return c.FramePointer },
 		set: func(c *profile.Config, on bool) { c.FramePointer = on },
@@ -208,45 +209,45 @@ var rules = []rule{
 }
 
 // decide applies one rule and records what it found.
-func (e *evidence) decide(r *rule, c *profile.Config) {
+func (e *Evidence) decide(r *rule, c *profile.Config) {
 	before := c.Field(r.name)
-	var witnesses []Witness
+	var witnesses []evidence.Witness
 	for _, l := range append([]look{r.look}, r.more...) {
 		if on, why, ok := l(e); ok {
-			witnesses = append(witnesses, Witness{Value: r.value(c, on), Evidence: why, From: e.strength(r, on)})
+			witnesses = append(witnesses, evidence.Witness{Value: r.value(c, on), Evidence: why, From: e.strength(r, on)})
 		}
 	}
 	if len(r.options) > 0 {
 		if on, why, ok := e.option(r.options...); ok {
-			witnesses = append(witnesses, Witness{Value: r.value(c, on), Evidence: why, From: Configured})
+			witnesses = append(witnesses, evidence.Witness{Value: r.value(c, on), Evidence: why, From: evidence.Configured})
 		}
 	}
-	f, ok := decidedFact(r.name, witnesses)
-	if last := len(witnesses) - 1; ok && witnesses[last].From == Configured {
+	f, ok := evidence.Decided(r.name, witnesses)
+	if last := len(witnesses) - 1; ok && witnesses[last].From == evidence.Configured {
 		f = e.askedFor(f, witnesses[last])
 	}
 	if ok && f.Value != before {
 		r.set(c, f.Value == r.value(c, true))
 		f.Evidence += "; profile " + c.Name + " has it otherwise"
 		if len(r.options) == 0 {
-			f.Against = append(f.Against, Witness{Value: before, Evidence: "profile " + c.Name, From: Dated})
+			f.Against = append(f.Against, evidence.Witness{Value: before, Evidence: "profile " + c.Name, From: evidence.Dated})
 		}
 	}
 	if ok {
-		e.img.facts = append(e.img.facts, f)
+		e.facts.Add(f)
 	}
 }
 
 // strength returns the kind of evidence of a look at the image: the absence of a symbol counts
 // before the configuration only if the image has all its symbols.
-func (e *evidence) strength(r *rule, on bool) Source {
+func (e *Evidence) strength(r *rule, on bool) evidence.Source {
 	switch {
-	case r.from != "" && r.from != Symbolic:
+	case r.from != "" && r.from != evidence.Symbolic:
 		return r.from
-	case !on && (r.weak || !e.whole()):
-		return Absent
+	case !on && (r.weak || !e.Whole()):
+		return evidence.Absent
 	}
-	return Symbolic
+	return evidence.Symbolic
 }
 
 // value returns the field's value if the rule answers on.
@@ -257,14 +258,14 @@ func (r *rule) value(c *profile.Config, on bool) string {
 }
 
 func has(names ...string) look {
-	return func(e *evidence) (bool, string, bool) { return e.symbol(names...) }
+	return func(e *Evidence) (bool, string, bool) { return e.symbol(names...) }
 }
 
 // wholly trusts a look only if the image has all its symbols.
 func wholly(l look) look {
-	return func(e *evidence) (bool, string, bool) {
+	return func(e *Evidence) (bool, string, bool) {
 		on, why, ok := l(e)
-		return on, why, ok && (on || e.whole())
+		return on, why, ok && (on || e.Whole())
 	}
 }
 
@@ -275,11 +276,11 @@ const inatPrefix = 0x1f
 
 // opcodeHas looks for attributes of a one-byte opcode in the table of the
 // kernel's own decoder, which is data of the image.
-func opcodeHas(op byte, mask uint32) func(*evidence) (bool, string, bool) {
-	return func(e *evidence) (bool, string, bool) {
+func opcodeHas(op byte, mask uint32) func(*Evidence) (bool, string, bool) {
+	return func(e *Evidence) (bool, string, bool) {
 		const table = "inat_primary_table"
-		a, ok := e.img.symbolAddr(table)
-		b := e.img.bytes(a.Add(4*int64(op)), 4)
+		a, ok := e.img.SymbolAddr(table)
+		b := e.img.Bytes(a.Add(4*int64(op)), 4)
 		if !ok || b == nil {
 			return false, "", false
 		}
@@ -290,7 +291,7 @@ func opcodeHas(op byte, mask uint32) func(*evidence) (bool, string, bool) {
 
 // lookStepping tells trap-flag stepping from int3 stepping: only the former
 // has a handler of the debug exception, only the latter emulates branches.
-func lookStepping(e *evidence) (bool, string, bool) {
+func lookStepping(e *Evidence) (bool, string, bool) {
 	if on, why, _ := e.symbol("kprobe_emulate_jcc", "kprobe_emulate_jmp", "kprobe_emulate_call"); on {
 		return false, why, true
 	}
@@ -302,10 +303,10 @@ func lookStepping(e *evidence) (bool, string, bool) {
 
 // lookSSWord looks at what the detour buffer's template pushes first: the ss word, a
 // push of __KERNEL_DS, or rsp.
-func lookSSWord(e *evidence) (bool, string, bool) {
+func lookSSWord(e *Evidence) (bool, string, bool) {
 	const template = "optprobe_template_entry"
-	a, ok := e.img.symbolAddr(template)
-	b := e.img.bytes(a, 2)
+	a, ok := e.img.SymbolAddr(template)
+	b := e.img.Bytes(a, 2)
 	if !ok || b == nil {
 		return false, "", false
 	}
@@ -313,22 +314,18 @@ func lookSSWord(e *evidence) (bool, string, bool) {
 }
 
 // lookSwitchTo searches __switch_to in the list of functions that refuse return probes.
-func lookSwitchTo(e *evidence) (bool, string, bool) {
+func lookSwitchTo(e *Evidence) (bool, string, bool) {
 	const list, function = "kretprobe_blacklist", "__switch_to"
-	a, ok := e.img.symbolAddr(list)
-	b := e.img.bytes(a, 8)
+	a, ok := e.img.SymbolAddr(list)
+	b := e.img.Bytes(a, 8)
 	if !ok || b == nil {
 		return false, "", false
 	}
-	name := e.img.bytes(x86.Addr(le.Uint64(b)), len(function)+1)
+	name := e.img.Bytes(x86.Addr(le.Uint64(b)), len(function)+1)
 	if string(name) != function+"\x00" {
 		return false, list + " has no " + function, true
 	}
 	return true, list + " has " + function, true
-}
-
-func isEndbr(b []byte) bool {
-	return bytes.Equal(b, endbr64) || bytes.Equal(b, sealedNop4) || bytes.Equal(b, sealedNopl4)
 }
 
 // Where module space begins, with and without RANDOMIZE_BASE

@@ -1,4 +1,4 @@
-package kimage
+package infer
 
 import (
 	"bytes"
@@ -6,17 +6,18 @@ import (
 
 	"kprobelab/decoder"
 	"kprobelab/errno"
+	"kprobelab/kimage/internal/opened"
 )
 
 // lookStarRefused looks for -EOPNOTSUPP in the function that expands $arg*: it is
 // the only one of its errnos that came later than the function.
-func lookStarRefused(e *evidence) (on bool, why string, ok bool) {
+func lookStarRefused(e *Evidence) (on bool, why string, ok bool) {
 	const name = "traceprobe_expand_meta_args"
 	found := e.img.Lookup(name)
 	if len(found) == 0 {
 		return false, "", false
 	}
-	code := e.img.bytes(found[0].Addr, int(found[0].Size))
+	code := e.img.Bytes(found[0].Addr, int(found[0].Size))
 	if code == nil {
 		return false, "", false
 	}
@@ -32,9 +33,9 @@ func lookStarRefused(e *evidence) (on bool, why string, ok bool) {
 // lookLocal tells whether a function of the optimizer is static, so that the
 // architecture's rules, which are in another file, cannot call it. A fix of 6.3 and of
 // stable releases made two of them global.
-func lookLocal(name string) func(*evidence) (bool, string, bool) {
-	return func(e *evidence) (bool, string, bool) {
-		if _, ok := e.img.symbolAddr("arch_optimize_kprobes"); !ok {
+func lookLocal(name string) func(*Evidence) (bool, string, bool) {
+	return func(e *Evidence) (bool, string, bool) {
+		if _, ok := e.img.SymbolAddr("arch_optimize_kprobes"); !ok {
 			return false, "", false
 		}
 		for _, s := range e.img.Lookup(name) {
@@ -48,25 +49,25 @@ func lookLocal(name string) func(*evidence) (bool, string, bool) {
 
 // lookPoison looks for the newer nop in the code that writes it and that
 // recognizes it.
-func lookPoison(e *evidence) (on bool, why string, ok bool) {
+func lookPoison(e *Evidence) (on bool, why string, ok bool) {
 	for _, n := range []string{"is_endbr", "apply_seal_endbr", "poison_endbr", "apply_ibt_endbr"} {
 		found := e.img.Lookup(n)
 		if len(found) == 0 {
 			continue
 		}
-		code := e.img.bytes(found[0].Addr, int(found[0].Size))
-		if bytes.Contains(code, sealedNopl4) {
-			return true, fmt.Sprintf("%s knows % x", n, sealedNopl4), true
+		code := e.img.Bytes(found[0].Addr, int(found[0].Size))
+		if bytes.Contains(code, opened.SealedNopl4) {
+			return true, fmt.Sprintf("%s knows % x", n, opened.SealedNopl4), true
 		}
 		if code != nil {
-			why, ok = fmt.Sprintf("%s knows no % x", n, sealedNopl4), true
+			why, ok = fmt.Sprintf("%s knows no % x", n, opened.SealedNopl4), true
 		}
 	}
 	return false, why, ok
 }
 
-func lookIndirectJumps(e *evidence) (bool, string, bool) {
-	if !e.banner.since(6, 5) {
+func lookIndirectJumps(e *Evidence) (bool, string, bool) {
+	if !e.banner.Since(6, 5) {
 		return false, "", false
 	}
 	retpoline, why1, ok1 := e.option("CONFIG_MITIGATION_RETPOLINE", "CONFIG_RETPOLINE")
@@ -82,13 +83,13 @@ func lookIndirectJumps(e *evidence) (bool, string, bool) {
 
 // lookSiteMiddle tells whether the function that searches an ftrace site has the errno
 // for the middle of one.
-func lookSiteMiddle(e *evidence) (bool, string, bool) {
+func lookSiteMiddle(e *Evidence) (bool, string, bool) {
 	const name = "arch_check_ftrace_location"
 	found := e.img.Lookup(name)
 	if len(found) != 1 {
 		return false, "", false
 	}
-	code := e.img.bytes(found[0].Addr, int(found[0].Size))
+	code := e.img.Bytes(found[0].Addr, int(found[0].Size))
 	if code == nil {
 		return false, "", false
 	}

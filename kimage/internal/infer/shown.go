@@ -1,16 +1,18 @@
-package kimage
+package infer
 
 import (
 	"fmt"
 
 	"kprobelab/internal/systemcall"
+	"kprobelab/kimage/evidence"
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/profile"
 )
 
 // Fields that a function or a text shows which came, or went, with the rule.
 
 // shown is a rule whose field is a bool.
-func shown(name string, from Source, at func(*profile.Config) *bool, looks ...look) rule {
+func shown(name string, from evidence.Source, at func(*profile.Config) *bool, looks ...look) rule {
 	return rule{
 		name: name, look: looks[0], more: looks[1:], from: from,
 		get: func(c *profile.Config) bool { return *at(c) },
@@ -28,19 +30,19 @@ var shownRules = []rule{
 	shown("Poke.SharedArray", "", func(c *profile.Config) *bool { return &c.Poke.SharedArray }, wholly(has("smp_text_poke_single"))),
 	shown("Tracing.TAIClock", "", func(c *profile.Config) *bool { return &c.Tracing.TAIClock }, wholly(has("ktime_get_tai_fast_ns"))),
 	shown("Tracing.RawCommand", "", func(c *profile.Config) *bool { return &c.Tracing.RawCommand }, wholly(has("trace_probe_create"))),
-	shown("Tracing.MigrateDisable", Coded, func(c *profile.Config) *bool { return &c.Tracing.MigrateDisable }, message("/ _-=> migrate-disable")),
-	shown("Tracing.FilterFunctions", Coded, func(c *profile.Config) *bool { return &c.Tracing.FilterFunctions }, filterMessage("Function not found")),
-	shown("Tracing.FilterCPUSets", Coded, func(c *profile.Config) *bool { return &c.Tracing.FilterCPUSets }, filterMessage("Missing '{'")),
-	shown("Tracing.BareArrays", Coded, func(c *profile.Config) *bool { return &c.Tracing.BareArrays }, message("%.*s %s[];")),
+	shown("Tracing.MigrateDisable", evidence.Coded, func(c *profile.Config) *bool { return &c.Tracing.MigrateDisable }, message("/ _-=> migrate-disable")),
+	shown("Tracing.FilterFunctions", evidence.Coded, func(c *profile.Config) *bool { return &c.Tracing.FilterFunctions }, filterMessage("Function not found")),
+	shown("Tracing.FilterCPUSets", evidence.Coded, func(c *profile.Config) *bool { return &c.Tracing.FilterCPUSets }, filterMessage("Missing '{'")),
+	shown("Tracing.BareArrays", evidence.Coded, func(c *profile.Config) *bool { return &c.Tracing.BareArrays }, message("%.*s %s[];")),
 	shown("Uprobes.ReturnCall", "", func(c *profile.Config) *bool { return &c.Uprobes.ReturnCall }, wholly(has(systemcall.Wrapped+"uretprobe"))),
-	shown("Log.DumpFields", Coded, func(c *profile.Config) *bool { return &c.Log.DumpFields }, either(".symbol_name = ", "Dumping kprobe:")),
-	shown("Log.OptimizationWords", Coded, func(c *profile.Config) *bool { return &c.Log.OptimizationWords }, message("kprobe jump-optimization is ")),
-	shown("Log.EnabledBool", Coded, func(c *profile.Config) *bool { return &c.Log.EnabledBool }, calls("write_enabled_file_bool", "kstrtobool_from_user", "kstrtobool")),
+	shown("Log.DumpFields", evidence.Coded, func(c *profile.Config) *bool { return &c.Log.DumpFields }, either(".symbol_name = ", "Dumping kprobe:")),
+	shown("Log.OptimizationWords", evidence.Coded, func(c *profile.Config) *bool { return &c.Log.OptimizationWords }, message("kprobe jump-optimization is ")),
+	shown("Log.EnabledBool", evidence.Coded, func(c *profile.Config) *bool { return &c.Log.EnabledBool }, calls("write_enabled_file_bool", "kstrtobool_from_user", "kstrtobool")),
 }
 
 // only believes a look that finds something.
 func only(l look) look {
-	return func(e *evidence) (bool, string, bool) {
+	return func(e *Evidence) (bool, string, bool) {
 		on, why, _ := l(e)
 		return on, why, on
 	}
@@ -48,7 +50,7 @@ func only(l look) look {
 
 // lacking is the opposite of a look.
 func lacking(l look) look {
-	return func(e *evidence) (bool, string, bool) {
+	return func(e *Evidence) (bool, string, bool) {
 		on, why, ok := l(e)
 		return !on, why, ok
 	}
@@ -56,7 +58,7 @@ func lacking(l look) look {
 
 // either looks for two texts of which a kernel has one.
 func either(newer, older string) look {
-	return func(e *evidence) (bool, string, bool) {
+	return func(e *Evidence) (bool, string, bool) {
 		data := e.readOnly()
 		if on, why, ok := found(data, newer, ".rodata"); on {
 			return on, why, ok
@@ -68,7 +70,7 @@ func either(newer, older string) look {
 
 // filterMessage looks for a message of the filters, of which all releases have this one.
 func filterMessage(text string) look {
-	return func(e *evidence) (bool, string, bool) {
+	return func(e *Evidence) (bool, string, bool) {
 		if on, _, _ := found(e.readOnly(), "Invalid operator", ".rodata"); !on {
 			return false, "", false
 		}
@@ -78,13 +80,13 @@ func filterMessage(text string) look {
 
 // calls looks for a call in a function.
 func calls(function string, callees ...string) look {
-	return func(e *evidence) (bool, string, bool) {
+	return func(e *Evidence) (bool, string, bool) {
 		for _, c := range callees {
-			if e.img.ReturnOf(function, c) != 0 {
+			if opened.ReturnOf(e.img, function, c) != 0 {
 				return true, fmt.Sprintf("%s calls %s", function, c), true
 			}
 		}
-		_, ok := e.img.symbolAddr(function)
+		_, ok := e.img.SymbolAddr(function)
 		return false, fmt.Sprintf("%s calls no %s", function, callees[0]), ok
 	}
 }
@@ -115,24 +117,24 @@ var choices = []choice{
 }
 
 // choose decides a field that has one of several values.
-func (p *choice) choose(e *evidence, c *profile.Config) {
-	var list []Witness
+func (p *choice) choose(e *Evidence, c *profile.Config) {
+	var list []evidence.Witness
 	for _, s := range p.signs {
 		if on, why, ok := s.look(e); ok && on {
-			list = append(list, Witness{Value: s.value, Evidence: why, From: Coded})
+			list = append(list, evidence.Witness{Value: s.value, Evidence: why, From: evidence.Coded})
 			break
 		}
 	}
 	if len(list) == 0 && p.known != nil {
 		if _, why, ok := p.known(e); ok {
-			list = append(list, Witness{Value: p.rest, Evidence: why, From: Coded})
+			list = append(list, evidence.Witness{Value: p.rest, Evidence: why, From: evidence.Coded})
 		}
 	}
 	if len(list) == 0 {
 		return
 	}
-	f, _ := decidedFact(p.field, append(list, dated(c, p.field)))
+	f, _ := evidence.Decided(p.field, append(list, evidence.ByRelease(c, p.field)))
 	if err := c.SetField(p.field, f.Value); err == nil {
-		e.img.facts = append(e.img.facts, f)
+		e.facts.Add(f)
 	}
 }
