@@ -6,6 +6,7 @@ import (
 	"kprobelab/kimage/evidence"
 	"kprobelab/kimage/internal/infer"
 	"kprobelab/kimage/internal/opened"
+	"kprobelab/kimage/internal/processor"
 	"kprobelab/x86"
 )
 
@@ -14,7 +15,7 @@ import (
 // processor.
 type bootPatcher struct {
 	img *Image
-	cpu *cpuModel
+	cpu *processor.Model
 	// feats are the features, bugs and mitigations that the kernel sees or chooses on cpu.
 	feats *cpuFeatures
 	forms patchForms
@@ -50,7 +51,7 @@ func (p *bootPatcher) cpuFact() evidence.Fact {
 	if asked := p.img.opts.CPU; asked != "" {
 		return evidence.Fact{Name: "CPU", Value: asked, Evidence: "asked for; the boot-time text is made for it"}
 	}
-	return evidence.Fact{Name: "CPU", Value: p.cpu.name, Evidence: "the default; the boot-time text is made for it"}
+	return evidence.Fact{Name: "CPU", Value: p.cpu.Name, Evidence: "the default; the boot-time text is made for it"}
 }
 
 // keepLive saves the live text, and returns a function that puts it back: the
@@ -229,7 +230,7 @@ const (
 // locks removes the lock prefixes from the text of a machine with one processor
 // (alternatives_smp_unlock). Text of other sections than .text keeps them.
 func (p *bootPatcher) locks(o tableOwner) {
-	if !p.cpu.flags[oneProcessor] {
+	if !p.cpu.Flags[oneProcessor] {
 		return
 	}
 	for _, s := range p.img.sitesOf(SiteSMPLock, o) {
@@ -280,7 +281,7 @@ func (p *bootPatcher) updateStaticCalls() {
 			sc.update(u.key, u.fn)
 		}
 	}
-	if p.cpu.bugs["amd_e400"] {
+	if p.cpu.Bugs["amd_e400"] {
 		sc.update("x86_idle", e400Idle)
 	}
 	p.cryptoUpdates(sc)
@@ -310,7 +311,7 @@ const (
 // kernel and keep the compiler's placeholder.
 func (p *bootPatcher) runtimeConstants() {
 	o, highest := tableOwner{img: p.img}, userPtrMax
-	if p.cpu.flags["la57"] {
+	if p.cpu.Flags["la57"] {
 		highest = userPtrMax5
 	}
 	at, data := o.table(userPointerMax)

@@ -7,6 +7,7 @@ import (
 
 	"kprobelab/kimage/evidence"
 	"kprobelab/kimage/internal/infer"
+	"kprobelab/kimage/internal/processor"
 	"kprobelab/x86"
 )
 
@@ -144,7 +145,7 @@ func TestFineIBTByTheImage(t *testing.T) {
 			copy(img.bytes(testText+cfiCaller, 6), fromHex(t, c.branch))
 			img.sections = append(img.sections, &Section{Name: ".rodata", Addr: testBase + 0x100000, Data: fromHex(t, c.rodata)})
 			img.profile.Resolve.NoplPoison = len(c.rodata) == len(newer)
-			p := &bootPatcher{img: img, cpu: &cpuModel{flags: map[string]bool{}}}
+			p := &bootPatcher{img: img, cpu: &processor.Model{Flags: map[string]bool{}}}
 			for _, f := range c.flags {
 				switch f {
 				case "mode": // cfi_mode is CFI_KCFI
@@ -153,7 +154,7 @@ func TestFineIBTByTheImage(t *testing.T) {
 				case "option":
 					img.facts.Add(evidence.Fact{Name: infer.OptionCFIAuto, Value: "n"})
 				default:
-					p.cpu.flags[f] = true
+					p.cpu.Flags[f] = true
 				}
 			}
 			p.decideCFI()
@@ -183,7 +184,7 @@ func TestFormOfChecksByTheImage(t *testing.T) {
 			img.sections = append(img.sections, &Section{Name: ".rodata", Addr: testBase + 0x100000, Data: make([]byte, 16)})
 			img.index.setImage([]Symbol{{Name: "__apply_fineibt", Addr: testText + 0x200, Size: 0x40}},
 				func(x86.Addr) x86.Addr { return testText + 0x400 })
-			p := &bootPatcher{img: img, cpu: &cpuModel{}}
+			p := &bootPatcher{img: img, cpu: &processor.Model{}}
 			p.decideCFI()
 			require.Equal(t, c.want, img.facts.Value(factCFI))
 			require.Equal(t, c.want == cfiFallsThrough, p.forms.cfiNotTaken)

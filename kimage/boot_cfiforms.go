@@ -67,7 +67,7 @@ func (p *bootPatcher) findFineIBT() *fineIBT {
 			continue
 		}
 		for _, caller := range callerForms {
-			if caller.paranoid && p.cpu.flags["fred"] {
+			if caller.paranoid && p.cpu.Flags["fred"] {
 				continue
 			}
 			if c, ok := p.img.codeWithHash(caller.begin, caller.next, caller.size); ok {
@@ -85,7 +85,7 @@ func (p *bootPatcher) decideCFI() {
 	}
 	b, f := p.img.banner(), &p.forms
 	f.rewritesCFI, f.sealsCFI, f.sealsPreamblesOnly = true, b.Since(6, 5), b.Since(6, 15)
-	if p.cpu.flags["ibt"] && p.chooseCFI() == cfiChosen {
+	if p.cpu.Flags["ibt"] && p.chooseCFI() == cfiChosen {
 		if f.fineIBT = p.findFineIBT(); f.fineIBT != nil {
 			p.say(factCFI, evidence.Says(cfiByCallees, "its code in .rodata, and the processor has IBT", evidence.Coded))
 			return

@@ -20,15 +20,6 @@ var cryptoKeys = []bootKey{
 
 var avx512Multiplication = []string{"pclmulqdq", "vpclmulqdq", "avx2", "avx512bw", "avx512vl"}
 
-func (m *cpuModel) all(names []string) bool {
-	for _, n := range names {
-		if !m.flags[n] {
-			return false
-		}
-	}
-	return true
-}
-
 // cryptoCalls are static calls with the functions to choose from. The call gets the first
 // function that the image has and whose flags the processor has; without any it stays as it is.
 var cryptoCalls = []struct {
@@ -78,7 +69,7 @@ func crcChoices(crc string) []cryptoChoice {
 func (p *bootPatcher) cryptoUpdates(sc *staticCallPatcher) {
 	for _, c := range cryptoCalls {
 		for _, choice := range c.choices {
-			if _, ok := p.img.symbolAddr(choice.fn); ok && p.cpu.all(choice.flags) {
+			if _, ok := p.img.symbolAddr(choice.fn); ok && p.cpu.Has(choice.flags...) {
 				sc.update(c.key, choice.fn)
 				break
 			}

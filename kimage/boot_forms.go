@@ -87,7 +87,7 @@ func (p *bootPatcher) decideForms() {
 	table, where := nopTable(inside{p.img})
 	switch {
 	case p.early:
-		f.nops = nopsFor(true, false, p.cpu.k8Nops())
+		f.nops = nopsFor(true, false, k8Nops(p.cpu))
 		p.say(factNops, evidence.Says(nopsByCPU, "symbol arch_init_ideal_nops", evidence.Symbolic))
 	case table != nil:
 		f.nops = nops{forms: table, atomic5: table[5], jumpOver: len(table) > len(nopl[:9])}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/kimage/evidence"
+	"kprobelab/kimage/internal/processor"
 	"kprobelab/x86"
 )
 
@@ -38,7 +39,7 @@ func formsOf(t *testing.T, release string, data []byte, functions map[string][]b
 	img := tableImage(t, text, sections...)
 	img.kind = KindKernel
 	img.index.setImage(symbols, func(x86.Addr) x86.Addr { return testText + 0x1000 })
-	cpu := namedModel(DefaultCPU)
+	cpu := processor.Named(DefaultCPU)
 	p := &bootPatcher{img: img, cpu: cpu, feats: &cpuFeatures{has: map[feature]bool{}, retpoline: featRetpoline}}
 	p.decideForms()
 	return p

@@ -61,21 +61,21 @@ var bootKeys = []bootKey{
 func netfilterKey(protocol int64) int64 { return 16 * (protocol*5 + 4) }
 
 func flag(names ...string) func(*bootPatcher) bool {
-	return func(p *bootPatcher) bool { return p.cpu.all(names) }
+	return func(p *bootPatcher) bool { return p.cpu.Has(names...) }
 }
 
 func noFlag(name string) func(*bootPatcher) bool {
-	return func(p *bootPatcher) bool { return !p.cpu.flags[name] }
+	return func(p *bootPatcher) bool { return !p.cpu.Flags[name] }
 }
 
 func bug(name string) func(*bootPatcher) bool {
-	return func(p *bootPatcher) bool { return p.cpu.bugs[name] }
+	return func(p *bootPatcher) bool { return p.cpu.Bugs[name] }
 }
 
 // trustsRandom: the kernel takes the processor's random numbers for random (from 4.19 on), unless it
 // is built without that (RANDOM_TRUST_CPU).
 func trustsRandom(p *bootPatcher) bool {
-	if !p.cpu.flags["rdrand"] {
+	if !p.cpu.Flags["rdrand"] {
 		return false
 	}
 	at, ok := p.img.symbolAddr("trust_cpu")
@@ -101,7 +101,7 @@ func preemptsLazily(p *bootPatcher) bool {
 // counter is, until it is seen to drift.
 func stableClock(p *bootPatcher) bool {
 	b := p.img.banner()
-	return p.cpu.flags["constant_tsc"] || b.Since(6, 7)
+	return p.cpu.Flags["constant_tsc"] || b.Since(6, 7)
 }
 
 // zeroesPages: the configuration makes init_on_alloc the default, so its key is

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/kimage/internal/infer"
+	"kprobelab/kimage/internal/processor"
 	"kprobelab/x86"
 )
 
@@ -82,7 +83,7 @@ func TestMitigations(t *testing.T) {
 		"EPYC":       {"srso_return_thunk", false, false, true, true},
 		"EPYC-Milan": {"srso_alias_return_thunk", false, false, true, true},
 	} {
-		f := img.features(namedModel(name))
+		f := img.features(processor.Named(name))
 		require.Equal(t, want.thunk, f.returnThunk, name)
 		require.Equal(t, want.pti, f.has[featPTI], name)
 		require.Equal(t, want.swapgsUser, f.has[featSwapgsUser], name)
@@ -90,10 +91,10 @@ func TestMitigations(t *testing.T) {
 		require.Equal(t, want.retpol, f.has[featRetpoline], name)
 		require.True(t, f.has[featAlways], name)
 	}
-	safe := namedModel("Icelake-Server").clone()
-	safe.flags["ibrs_enhanced"] = true
-	clear(safe.bugs)
-	safe.bugs["spectre_v2"], safe.bugs["unknown_to_this_kernel"] = true, true
+	safe := processor.Named("Icelake-Server").Clone()
+	safe.Flags["ibrs_enhanced"] = true
+	clear(safe.Bugs)
+	safe.Bugs["spectre_v2"], safe.Bugs["unknown_to_this_kernel"] = true, true
 	f := img.features(safe)
 	require.False(t, f.has[featRetpoline])
 	require.False(t, f.has[featPTI])
@@ -142,13 +143,13 @@ func TestBuffersAreClearedByAKey(t *testing.T) {
 			}, func(x86.Addr) x86.Addr { return testText + 0x400 })
 			img.tables.jumpLabels = []JumpLabel{{Addr: testText, Target: testText + 0x20, Key: testText + 0x200, Len: 2, Branch: true}}
 			img.mitigationOptions(infer.New(inside{img}, &img.facts, infer.Configuration{}))
-			cpu := namedModel(DefaultCPU).clone()
-			clear(cpu.bugs)
+			cpu := processor.Named(DefaultCPU).Clone()
+			clear(cpu.Bugs)
 			for _, b := range c.bugs {
-				cpu.bugs[b] = true
+				cpu.Bugs[b] = true
 			}
 			for _, f := range c.flags {
-				cpu.flags[f] = true
+				cpu.Flags[f] = true
 			}
 			p := &bootPatcher{img: img, cpu: cpu, feats: img.features(cpu), forms: patchForms{nops: nopsFor(false, false, true)}}
 			p.turnKeys()
@@ -186,10 +187,10 @@ func TestRandomNumbersOfTheProcessor(t *testing.T) {
 				symbols = append([]Symbol{{Name: "trust_cpu", Addr: testText + 0x100, Type: 'd'}}, symbols...)
 			}
 			img.index.setImage(symbols, func(x86.Addr) x86.Addr { return testText + 0x400 })
-			cpu := namedModel(DefaultCPU).clone()
-			delete(cpu.flags, "rdrand")
+			cpu := processor.Named(DefaultCPU).Clone()
+			delete(cpu.Flags, "rdrand")
 			if c.flag {
-				cpu.flags["rdrand"] = true
+				cpu.Flags["rdrand"] = true
 			}
 			p := &bootPatcher{img: img, cpu: cpu, feats: img.features(cpu)}
 			p.turnKeys()

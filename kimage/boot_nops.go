@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"kprobelab/kimage/internal/opened"
+	"kprobelab/kimage/internal/processor"
 )
 
 // nops are the no-operation forms of one kernel and processor.
@@ -50,14 +51,14 @@ func nopsFor(byCPU, long, k8 bool) nops {
 
 // k8Nops reports whether releases to 5.12 prefer nops made of prefixes on the processor
 // (arch_init_ideal_nops): on AMD's to family 15, and on Intel's from Core to Westmere except Atoms.
-func (m *cpuModel) k8Nops() bool {
-	switch m.vendor {
-	case vendorAMD:
-		return m.family <= 15
-	case vendorHygon:
+func k8Nops(m *processor.Model) bool {
+	switch m.Vendor {
+	case processor.AMD:
+		return m.Family <= 15
+	case processor.Hygon:
 		return false
-	case vendorIntel:
-		return m.family == 6 && m.model >= 0x0f && m.model < 0x30 && !slices.Contains([]int{0x1c, 0x26, 0x27, 0x28}, m.model)
+	case processor.Intel:
+		return m.Family == 6 && m.Number >= 0x0f && m.Number < 0x30 && !slices.Contains([]int{0x1c, 0x26, 0x27, 0x28}, m.Number)
 	}
 	return true
 }

@@ -11,6 +11,7 @@ import (
 	"kprobelab/internal/integration/oracle"
 	"kprobelab/kimage/internal/infer"
 	"kprobelab/kimage/internal/opened"
+	"kprobelab/kimage/internal/processor"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -368,5 +369,12 @@ func TestRetpolineForms(t *testing.T) {
 			p.retpolines(tableOwner{img: img})
 			require.Equal(t, before, img.bytes(testText, len(code)), "retpolines stay")
 		})
+	}
+}
+
+// Rule: a release to 5.12 chooses its nops by the processor.
+func TestNopsByProcessor(t *testing.T) {
+	for name, k8 := range map[string]bool{"qemu64": true, "EPYC": false, "kvm64": false, "Nehalem": true, "Haswell": false} {
+		require.Equal(t, k8, k8Nops(processor.Named(name)), name)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"kprobelab/kimage/internal/processor"
 	"kprobelab/x86"
 )
 
@@ -23,22 +24,22 @@ type cpuFeatures struct {
 }
 
 // features computes them.
-func (img *Image) features(m *cpuModel) *cpuFeatures {
+func (img *Image) features(m *processor.Model) *cpuFeatures {
 	names := img.featureNames()
-	d := &cpuDecision{img: img, m: m.clone(), out: &cpuFeatures{has: map[feature]bool{featAlways: true}, retpoline: img.retpolineFeature()}}
-	for flag := range m.flags {
+	d := &cpuDecision{img: img, m: m.Clone(), out: &cpuFeatures{has: map[feature]bool{featAlways: true}, retpoline: img.retpolineFeature()}}
+	for flag := range m.Flags {
 		if f, ok := names.flags[flag]; ok {
 			d.out.has[f] = true
 		}
 	}
 	d.found()
-	for bug := range d.m.bugs {
+	for bug := range d.m.Bugs {
 		f, known := names.bugs[bug]
 		if known {
 			d.out.has[f] = true
 		} else if len(names.bugs) > 0 {
 			// A kernel does nothing about a bug that it does not know.
-			delete(d.m.bugs, bug)
+			delete(d.m.Bugs, bug)
 		}
 	}
 	d.own()
@@ -61,7 +62,7 @@ func (img *Image) says(text string) bool {
 // cpuDecision decides about one processor for one image.
 type cpuDecision struct {
 	img *Image
-	m   *cpuModel
+	m   *processor.Model
 	out *cpuFeatures
 }
 
@@ -81,21 +82,21 @@ func (d *cpuDecision) exists(symbol string) bool {
 // does not have under emulation. From 5.16 on, and in stable releases from 2021 on, CPUID
 // says whether a null selector clears the segment's base.
 func (d *cpuDecision) found() {
-	if !d.m.updated && !d.exists("check_null_seg_clears_base") {
-		delete(d.m.bugs, "null_seg")
+	if !d.m.Updated && !d.exists("check_null_seg_clears_base") {
+		delete(d.m.Bugs, "null_seg")
 	}
 }
 
 // own are the features that the vendor's setup defines without a name.
 func (d *cpuDecision) own() {
-	amd, zen := d.m.amd(), d.m.amd() && d.m.family >= 23
+	amd, zen := d.m.IsAMD(), d.m.IsAMD() && d.m.Family >= 23
 	b := d.img.banner()
 	d.set(featK8, amd)
 	d.set(featSyscall32, amd)
 	// From 7.0 on it says that 32-bit programs enter fast, by either instruction.
-	d.set(featSysenter32, d.m.vendor == vendorIntel || b.Since(7, 0))
-	d.set(featRepGood, d.m.vendor == vendorIntel && b.Since(6, 16))
-	d.set(featOSXSAVE, d.m.flags["xsave"])
+	d.set(featSysenter32, d.m.Vendor == processor.Intel || b.Since(7, 0))
+	d.set(featRepGood, d.m.Vendor == processor.Intel && b.Since(6, 16))
+	d.set(featOSXSAVE, d.m.Flags["xsave"])
 	list, layout := tableOwner{img: d.img}.alternatives()
 	// Only AMD's and Hygon's processors order these writes themselves.
 	for f := range d.img.fencedMSRs(list) {
@@ -105,7 +106,7 @@ func (d *cpuDecision) own() {
 	if zen {
 		d.generation()
 	}
-	d.set(featLSCfgSSBD, amd && d.m.family >= 21 && d.m.family <= 23)
+	d.set(featLSCfgSSBD, amd && d.m.Family >= 21 && d.m.Family <= 23)
 	// LFENCE orders RDTSC; the feature moved in 6.3, whose alternatives have
 	// another form. Older releases set it on Intel only with SSE2, which all
 	// 64-bit processors have.
@@ -114,7 +115,7 @@ func (d *cpuDecision) own() {
 		return
 	}
 	// To 5.3 a register of AMD's says whether lfence waits; under emulation it says no.
-	byMfence := amd && !d.m.updated && d.img.fences()
+	byMfence := amd && !d.m.Updated && d.img.fences()
 	d.set(featMfence, byMfence)
 	d.set(featLfence61, !byMfence)
 }
@@ -150,26 +151,26 @@ func (d *cpuDecision) generation() {
 		return
 	}
 	for _, g := range zenGenerations {
-		d.set(g.feature, d.m.family == g.family && d.m.model >= g.from && d.m.model <= g.to)
+		d.set(g.feature, d.m.Family == g.family && d.m.Number >= g.from && d.m.Number <= g.to)
 	}
 }
 
 // meltdown separates the page tables.
 func (d *cpuDecision) meltdown() {
 	delete(d.out.has, featPTI)
-	d.set(featPTI, d.m.bugs["cpu_meltdown"] && !d.img.without(optionPTI))
+	d.set(featPTI, d.m.Bugs["cpu_meltdown"] && !d.img.without(optionPTI))
 }
 
 // spectreV1 puts fences after swapgs where a user may have chosen the base of
 // GS, or where SMAP does not hold in speculation.
 func (d *cpuDecision) spectreV1() {
-	smap := d.m.flags["smap"] && !d.m.bugs["cpu_meltdown"]
-	chosen := d.m.flags["fsgsbase"] && d.img.letsUsersSetGS()
-	if !d.m.bugs["spectre_v1"] || d.img.without(optionSpectreV1) || smap && !chosen {
+	smap := d.m.Flags["smap"] && !d.m.Bugs["cpu_meltdown"]
+	chosen := d.m.Flags["fsgsbase"] && d.img.letsUsersSetGS()
+	if !d.m.Bugs["spectre_v1"] || d.img.without(optionSpectreV1) || smap && !chosen {
 		return
 	}
 	d.set(featSwapgs, true)
-	d.set(featSwapgsUser, d.m.bugs["swapgs"] && !d.out.has[featPTI])
+	d.set(featSwapgsUser, d.m.Bugs["swapgs"] && !d.out.has[featPTI])
 }
 
 // letsUsersSetGS: programs may set any base of GS by an instruction (5.9 and later). Alternatives
@@ -218,15 +219,15 @@ var jmpRAX = []byte{0xff, 0xe0}
 // spectreV2: retpolines, unless the processor restricts indirect branches
 // itself, and a return stack that is filled at a context switch.
 func (d *cpuDecision) spectreV2() {
-	if !d.m.bugs["spectre_v2"] || d.img.without(optionSpectreV2) {
+	if !d.m.Bugs["spectre_v2"] || d.img.without(optionSpectreV2) {
 		return
 	}
-	f := d.m.flags
-	ibrs := f["ibrs"] && d.m.vendor == vendorIntel && d.m.bugs["retbleed"] && !d.img.without(optionRetbleed) && !d.img.without(optionIBRSEntry)
+	f := d.m.Flags
+	ibrs := f["ibrs"] && d.m.Vendor == processor.Intel && d.m.Bugs["retbleed"] && !d.img.without(optionRetbleed) && !d.img.without(optionIBRSEntry)
 	// A kernel that does not know that the processor restricts them itself has retpolines: of AMD's
 	// processors that is since 6.3, of Intel's since 4.20.
 	known := "Enhanced"
-	if d.m.amd() {
+	if d.m.IsAMD() {
 		known = "Automatic IBRS"
 	}
 	automatic := (f["ibrs_enhanced"] || f["autoibrs"]) && d.img.says(known)
@@ -239,7 +240,7 @@ func (d *cpuDecision) spectreV2() {
 	d.set(number, retpoline)
 	// To 5.16, and in stable releases to March 2022, AMD's are an lfence and a jump, with the
 	// next number.
-	d.set(number+1, retpoline && d.m.amd() && d.out.has[featLfence61] && d.img.says("Mitigation: Full AMD retpoline"))
+	d.set(number+1, retpoline && d.m.IsAMD() && d.out.has[featLfence61] && d.img.says("Mitigation: Full AMD retpoline"))
 	// Late releases fill it only with retpolines or if they restrict branches at each
 	// entry; the others always.
 	d.set(featRSBSwitch, retpoline || d.out.has[featKernelIBRS] || !d.img.says("Filling RSB on context switch and VMEXIT"))
@@ -248,8 +249,8 @@ func (d *cpuDecision) spectreV2() {
 // branchHistory is cleared at system calls where neither retpolines nor the processor keep a user
 // from steering indirect branches by it.
 func (d *cpuDecision) branchHistory() {
-	if !d.m.bugs["bhi"] || !d.m.bugs["spectre_v2"] || d.out.has[d.out.retpoline] ||
-		d.m.flags["bhi_ctrl"] || d.img.without(optionSpectreV2) || d.img.without(optionBHI) {
+	if !d.m.Bugs["bhi"] || !d.m.Bugs["spectre_v2"] || d.out.has[d.out.retpoline] ||
+		d.m.Flags["bhi_ctrl"] || d.img.without(optionSpectreV2) || d.img.without(optionBHI) {
 		return
 	}
 	list, _ := tableOwner{img: d.img}.alternatives()
@@ -262,13 +263,13 @@ func (d *cpuDecision) branchHistory() {
 func (d *cpuDecision) buffers() {
 	// TAA needs transactions. Where MDS is not done without, it is not either. MMIO alone
 	// matters to virtual machines only.
-	bug, on := d.m.bugs, func(option string) bool { return !d.img.without(option) }
-	taa := bug["taa"] && d.m.flags["rtm"]
+	bug, on := d.m.Bugs, func(option string) bool { return !d.img.without(option) }
+	taa := bug["taa"] && d.m.Flags["rtm"]
 	leaks := bug["mds"] && on(optionMDS) || taa && (on(optionTAA) || on(optionMDS)) ||
 		bug["mmio_stale_data"] && on(optionMMIO) && (bug["mds"] || taa) || bug["rfds"] && on(optionRFDS)
 	// From 6.17 on, buffers are cleared for TSA only if the microcode does it.
 	b := d.img.banner()
-	leaks = leaks || bug["tsa"] && on(optionTSA) && (d.m.updated || !b.Since(6, 17))
+	leaks = leaks || bug["tsa"] && on(optionTSA) && (d.m.Updated || !b.Since(6, 17))
 	d.out.leaks = leaks
 	list, _ := tableOwner{img: d.img}.alternatives()
 	for f := range d.img.clearBuffers(list) {
@@ -325,11 +326,11 @@ func (d *cpuDecision) returns() {
 	b := d.img.banner()
 	for _, t := range returnThunks {
 		// From 6.17 on, Zen 1 and 2 without threads count as safe from SRSO.
-		if t.bug == "srso" && d.m.family < 0x19 && !d.m.threads && b.Since(6, 17) {
+		if t.bug == "srso" && d.m.Family < 0x19 && !d.m.Threads && b.Since(6, 17) {
 			continue
 		}
 		thunk := d.thunkOf(t.thunks)
-		if !d.m.bugs[t.bug] || d.m.family < t.from || d.m.family > t.to || d.m.amd() != t.amd || thunk == "" {
+		if !d.m.Bugs[t.bug] || d.m.Family < t.from || d.m.Family > t.to || d.m.IsAMD() != t.amd || thunk == "" {
 			continue
 		}
 		if d.img.without(t.option) || t.bug == "retbleed" && d.img.without(optionRetbleed) {
@@ -351,7 +352,7 @@ func (d *cpuDecision) returns() {
 // barrierAtEntry sets a barrier at each entry for retbleed, if the kernel is built without the code
 // that untrains returns.
 func (d *cpuDecision) barrierAtEntry() {
-	if !d.m.bugs["retbleed"] || !d.m.amd() || !d.m.flags["ibpb"] || !d.img.without(optionUnret) ||
+	if !d.m.Bugs["retbleed"] || !d.m.IsAMD() || !d.m.Flags["ibpb"] || !d.img.without(optionUnret) ||
 		d.img.without(optionIBPBEntry) || d.img.without(optionRetbleed) || !d.exists("entry_ibpb") {
 		return
 	}

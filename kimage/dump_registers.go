@@ -92,7 +92,7 @@ func (d *dump) findControl(n int, c *vmcore.CPU) error {
 	if k.CR3 = root.Phys; k.CR4&cr4PCID != 0 {
 		k.CR3 |= uint64(d.half(tlb("loaded_mm_asid"))&0xffff) + 1
 	}
-	if c.User() && d.img.cpu != nil && d.img.cpu.flags["pti"] {
+	if c.User() && d.img.cpu != nil && d.img.cpu.Flags["pti"] {
 		if k.CR3 |= ptiUserTables; k.CR4&cr4PCID != 0 {
 			k.CR3 |= ptiUserPCID
 		}

@@ -5,6 +5,7 @@ import (
 
 	"kprobelab/internal/bounded"
 	"kprobelab/kimage/internal/opened"
+	"kprobelab/kimage/internal/processor"
 	"kprobelab/x86"
 )
 
@@ -159,24 +160,24 @@ func (d *dump) findCPU() error {
 		word := d.half(at.Add(int64(p["cpuinfo_x86.x86_capability"]) + int64(f/32*4)))
 		return word>>(f%32)&1 != 0
 	}
-	m := &cpuModel{
-		name: d.text(at.Add(int64(p["cpuinfo_x86.x86_model_id"])), 64), vendor: d.text(at.Add(int64(p["cpuinfo_x86.x86_vendor_id"])), 16),
-		flags: map[string]bool{}, bugs: map[string]bool{}, updated: true,
+	m := &processor.Model{
+		Name: d.text(at.Add(int64(p["cpuinfo_x86.x86_model_id"])), 64), Vendor: d.text(at.Add(int64(p["cpuinfo_x86.x86_vendor_id"])), 16),
+		Flags: map[string]bool{}, Bugs: map[string]bool{}, Updated: true,
 	}
 	if b := d.read(at, 1+max(p["cpuinfo_x86.x86"], p["cpuinfo_x86.x86_model"])); b != nil {
-		m.family, m.model = int(b[p["cpuinfo_x86.x86"]]), int(b[p["cpuinfo_x86.x86_model"]])
+		m.Family, m.Number = int(b[p["cpuinfo_x86.x86"]]), int(b[p["cpuinfo_x86.x86_model"]])
 	}
 	for name, f := range names.flags {
 		if has(f) {
-			m.flags[name] = true
+			m.Flags[name] = true
 		}
 	}
 	for name, f := range names.bugs {
 		if has(f) {
-			m.bugs[name] = true
+			m.Bugs[name] = true
 		}
 	}
 	d.img.cpu = m
-	d.fact("CPU", m.name, "boot_cpu_data")
+	d.fact("CPU", m.Name, "boot_cpu_data")
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"kprobelab/decoder"
 	"kprobelab/kimage/evidence"
+	"kprobelab/kimage/internal/processor"
 	"kprobelab/kimage/vmcore"
 	"kprobelab/profile"
 	"kprobelab/x86"
@@ -69,7 +70,7 @@ type Image struct {
 	facts   evidence.Facts
 	// cpu is the processor for which boot patches the text; processor describes the
 	// instructions that it executes, and is computed once.
-	cpu       *cpuModel
+	cpu       *processor.Model
 	processor struct {
 		once sync.Once
 		p    Processor

@@ -187,9 +187,9 @@ func TestFeaturesThatTheKernelKnows(t *testing.T) {
 				func(x86.Addr) x86.Addr { return testText + 0x400 })
 			cpu, err := parseCPU(c.cpu, func(string) bool { return true }, func() []string { return nil })
 			require.NoError(t, err)
-			cpu = cpu.clone()
+			cpu = cpu.Clone()
 			for _, f := range c.flags {
-				cpu.flags[f] = true
+				cpu.Flags[f] = true
 			}
 			has := img.features(cpu).has
 			got := has[featSwapgs]

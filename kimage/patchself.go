@@ -60,7 +60,7 @@ func (s *SelfPatch) ParavirtLast() bool { return s.p.early }
 // IdealNops returns the name of the table of no-operations that the kernel picks for the processor;
 // false if it picks none (from 5.13 on).
 func (s *SelfPatch) IdealNops() (table string, picks bool) {
-	if s.p.cpu.k8Nops() {
+	if k8Nops(s.p.cpu) {
 		return "k8_nops", s.p.early
 	}
 	return "p6_nops", s.p.early

@@ -1,4 +1,4 @@
-package kimage
+package processor
 
 import (
 	"bufio"
@@ -24,42 +24,48 @@ var qemuNames = map[string]string{
 	"lahf": "lahf_lm", "lzcnt": "abm", "tsc_deadline": "tsc_deadline_timer",
 }
 
-// ErrCPU: Options.CPU names a processor or a feature that is not known. The message
+// ErrUnknown: a text names a processor or a feature that is not known. The message
 // lists the known ones.
-var ErrCPU = errors.New("not a processor")
+var ErrUnknown = errors.New("not a processor")
 
-// cpuError is an ErrCPU with a sentence of its own.
+// FileError says what a file lacks to describe a processor.
+type FileError struct{ Path, Want string }
+
+// Error names the file and what it lacks.
+func (e *FileError) Error() string { return e.Path + ": " + e.Want }
+
+// cpuError is an ErrUnknown with a sentence of its own.
 type cpuError struct{ text string }
 
 func (e *cpuError) Error() string   { return e.text }
-func (e *cpuError) Is(t error) bool { return t == ErrCPU }
+func (e *cpuError) Is(t error) bool { return t == ErrUnknown }
 
 func notCPU(format string, args ...any) error { return &cpuError{fmt.Sprintf(format, args...)} }
 
-// parseCPU reads "MODEL[,+feature][,-feature]…"; empty means DefaultCPU.
-// MODEL is a model's name, HostCPU, or a file in the form of /proc/cpuinfo.
-// A feature is one that exists says, one of the model's, or one by which a processor has
+// Parse reads "MODEL[,+feature][,-feature]…"; empty means cpumodel.Default.
+// MODEL is a model's name, Host, or a file in the form of /proc/cpuinfo.
+// read reads a file. A feature is one that exists says, one of the model's, or one by which a processor has
 // an instruction set extension; the error is one sentence.
-func parseCPU(s string, exists func(flag string) bool, all func() []string) (*cpuModel, error) {
+func Parse(s string, read func(path string) ([]byte, error), exists func(flag string) bool, all func() []string) (*Model, error) {
 	words := strings.Split(s, ",")
-	m, err := findCPU(words[0])
+	m, err := find(words[0], read)
 	if err != nil {
 		return nil, err
 	}
-	m = m.clone()
+	m = m.Clone()
 	for _, w := range words[1:] {
 		if w == "" {
 			continue
 		}
 		flag := kernelFlag(w[1:])
-		if (w[0] != '+' && w[0] != '-') || !exists(flag) && !m.flags[flag] && !slices.Contains(cpumodel.Flags(), flag) {
+		if (w[0] != '+' && w[0] != '-') || !exists(flag) && !m.Flags[flag] && !slices.Contains(cpumodel.Flags(), flag) {
 			return nil, notCPU("CPU feature %q is not known; write +name or -name; this kernel's text depends on these: %s",
 				w, strings.Join(all(), ", "))
 		}
 		if w[0] == '+' {
-			m.flags[flag] = true
+			m.Flags[flag] = true
 		} else {
-			delete(m.flags, flag)
+			delete(m.Flags, flag)
 		}
 	}
 	return m, nil
@@ -74,75 +80,75 @@ func kernelFlag(name string) string {
 	return name
 }
 
-func findCPU(name string) (*cpuModel, error) {
-	switch m := namedModel(name); {
+func find(name string, read func(path string) ([]byte, error)) (*Model, error) {
+	switch m := Named(name); {
 	case name == "":
-		return namedModel(DefaultCPU), nil
+		return Named(cpumodel.Default), nil
 	case m != nil:
 		return m, nil
-	case name == HostCPU:
-		return readHost()
+	case name == Host:
+		return readHost(read)
 	case strings.ContainsRune(name, '/'):
-		return readCPUFile(name)
+		return readFile(name, read)
 	}
 	if _, err := os.Stat(name); err == nil {
-		return readCPUFile(name)
+		return readFile(name, read)
 	}
 	return nil, notCPU("CPU model %q is not known; there are %s, %s, and a file in the form of %s",
-		name, strings.Join(CPUModels(), ", "), HostCPU, cpuinfoFile)
+		name, strings.Join(Names(), ", "), Host, cpuinfoFile)
 }
 
-func readHost() (*cpuModel, error) {
+func readHost(read func(path string) ([]byte, error)) (*Model, error) {
 	if runtime.GOARCH != "amd64" || runtime.GOOS != "linux" {
-		return nil, notCPU("the CPU model %q needs Linux on x86-64; there are %s", HostCPU, strings.Join(CPUModels(), ", "))
+		return nil, notCPU("the CPU model %q needs Linux on x86-64; there are %s", Host, strings.Join(Names(), ", "))
 	}
-	m, err := readCPUFile(cpuinfoFile)
+	m, err := readFile(cpuinfoFile, read)
 	if err == nil {
-		m.name = HostCPU
+		m.Name = Host
 	}
 	return m, err
 }
 
-// readCPUFile reads what the first processor of a copy of /proc/cpuinfo says
+// readFile reads what the first processor of a copy of /proc/cpuinfo says
 // in the lines vendor_id, cpu family, flags and bugs. The last two are needed.
-func readCPUFile(path string) (*cpuModel, error) {
-	b, err := readMaybePacked(path, nil)
+func readFile(path string, read func(path string) ([]byte, error)) (*Model, error) {
+	b, err := read(path)
 	if err != nil {
 		return nil, err
 	}
-	m := &cpuModel{name: path, updated: true}
+	m := &Model{Name: path, Updated: true}
 	siblings := 0
 	for lines := bufio.NewScanner(bytes.NewReader(b)); lines.Scan(); {
 		key, value, _ := strings.Cut(lines.Text(), ":")
 		value = strings.TrimSpace(value)
 		switch strings.TrimSpace(key) {
 		case "processor":
-			if m.flags != nil {
+			if m.Flags != nil {
 				return m, m.complete(path)
 			}
 		case "vendor_id":
-			m.vendor = value
+			m.Vendor = value
 		case "cpu family":
-			m.family, _ = strconv.Atoi(value)
+			m.Family, _ = strconv.Atoi(value)
 		case "model":
-			m.model, _ = strconv.Atoi(value)
+			m.Number, _ = strconv.Atoi(value)
 		case "siblings":
 			siblings, _ = strconv.Atoi(value)
 		case "cpu cores":
 			cores, _ := strconv.Atoi(value)
-			m.threads = siblings > cores
+			m.Threads = siblings > cores
 		case "flags":
-			m.flags = wordSet(value)
+			m.Flags = Words(value)
 		case "bugs":
-			m.bugs = wordSet(value)
+			m.Bugs = Words(value)
 		}
 	}
 	return m, m.complete(path)
 }
 
-func (m *cpuModel) complete(path string) error {
-	if m.vendor == "" || m.flags == nil || m.bugs == nil {
-		return badFormat(path, -1, "lines vendor_id, cpu family, flags and bugs are wanted, as in %s", cpuinfoFile)
+func (m *Model) complete(path string) error {
+	if m.Vendor == "" || m.Flags == nil || m.Bugs == nil {
+		return &FileError{path, "lines vendor_id, cpu family, flags and bugs are wanted, as in " + cpuinfoFile}
 	}
 	return nil
 }
