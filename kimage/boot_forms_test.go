@@ -90,7 +90,10 @@ func TestFormsByTheImage(t *testing.T) {
 				require.Equal(t, from, p.img.Fact(name).From, name)
 			}
 			var disputed []string
-			for _, f := range p.img.Disputed() {
+			for _, f := range p.img.Facts() {
+				if len(f.Against) == 0 {
+					continue
+				}
 				disputed = append(disputed, f.Name)
 			}
 			require.Equal(t, c.disputed, disputed)

@@ -164,6 +164,3 @@ func (img *Image) Banner() string { return img.banner().Text }
 
 // Release is the release in the banner, as uname -r prints it; "" if there is no banner.
 func (img *Image) Release() string { return img.banner().Release }
-
-// Disputed lists the facts about which witnesses disagree.
-func (img *Image) Disputed() []evidence.Fact { return img.facts.Disputed() }

@@ -77,16 +77,6 @@ func (l Facts) Find(name string) Fact {
 // Value returns the value of the first fact of that name, "" if there is none.
 func (l Facts) Value(name string) string { return l.Find(name).Value }
 
-// Disputed lists the facts about which witnesses disagree.
-func (l Facts) Disputed() (list []Fact) {
-	for _, f := range l {
-		if len(f.Against) > 0 {
-			list = append(list, f)
-		}
-	}
-	return list
-}
-
 // Who decides: a fact that a release or a configuration changes has several witnesses, and the
 // first one of the chain that says anything decides. Those after it that say otherwise are kept
 // with the fact, because that is a fault here, a backport, or a configuration of another kernel.

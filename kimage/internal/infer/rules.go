@@ -3,6 +3,7 @@ package infer
 import (
 	"bytes"
 	"fmt"
+	"strconv"
 
 	"kprobelab/kimage/evidence"
 	"kprobelab/profile"
@@ -25,8 +26,7 @@ type rule struct {
 	from evidence.Source
 	// weak: what look does not find may be there all the same.
 	weak bool
-	get  func(*profile.Config) bool
-	// set changes the field, and what depends on it.
+	// set changes the field, and what depends on it; nil if the field alone changes.
 	set func(*profile.Config, bool)
 }
 
@@ -40,127 +40,88 @@ var rules = []rule{
 			return false, "no PREEMPT in the " + e.banner.From, e.banner.Release != ""
 		}},
 		from: evidence.Coded,
-		get:  func(c *profile.Config) bool { return c.Preemption },
-		set:  func(c *profile.Config, on bool) { c.Preemption = on },
 	},
 	{
 		name: "KprobesOnFtrace", options: []string{"CONFIG_KPROBES_ON_FTRACE"},
 		look: has("kprobe_ftrace_handler"),
-		get:  func(c *profile.Config) bool { return c.KprobesOnFtrace },
-		set:  func(c *profile.Config, on bool) { c.KprobesOnFtrace = on },
 	},
 	{
 		name: "Optimize.Exists", options: []string{"CONFIG_OPTPROBES"},
 		look: has("arch_optimize_kprobes", "optprobe_template_entry"),
-		get:  func(c *profile.Config) bool { return c.Optimize.Exists },
-		set:  func(c *profile.Config, on bool) { c.Optimize.Exists = on },
 	},
 	{
 		name: "Jprobes",
 		look: has("register_jprobe"),
-		get:  func(c *profile.Config) bool { return c.Jprobes },
-		set:  func(c *profile.Config, on bool) { c.Jprobes = on },
 	},
 	{
 		// Its dispatcher over an aggregate exists as long as it does.
 		name: "FaultHandler",
 		look: has("aggr_fault_handler"),
-		get:  func(c *profile.Config) bool { return c.FaultHandler },
-		set:  func(c *profile.Config, on bool) { c.FaultHandler = on },
 	},
 	{
 		name: "Step.TrapFlag",
 		look: lookStepping,
-		get:  func(c *profile.Config) bool { return c.Step.TrapFlag },
 		set:  profile.SetTrapFlag,
 	},
 	{
 		name: "Kret.Rethook", options: []string{"CONFIG_KRETPROBE_ON_RETHOOK"},
 		look: has("arch_rethook_trampoline"),
-		get:  func(c *profile.Config) bool { return c.Kret.Rethook },
-		set:  func(c *profile.Config, on bool) { c.Kret.Rethook = on },
 	},
 	{
 		name: "Resolve.SkipENDBR", options: []string{"CONFIG_X86_KERNEL_IBT"},
 		look: (*Evidence).functionsBeginWithEndbr, from: evidence.Coded,
-		get: func(c *profile.Config) bool { return c.Resolve.SkipENDBR },
-		set: func(c *profile.Config, on bool) { c.Resolve.SkipENDBR = on },
 	},
 	{
 		name: "Resolve.NoplPoison",
 		look: lookPoison, from: evidence.Coded,
-		get: func(c *profile.Config) bool { return c.Resolve.NoplPoison },
-		set: func(c *profile.Config, on bool) { c.Resolve.NoplPoison = on },
 	},
 	{
 		name: "Optimize.EnabledNeighboursOnly",
 		look: lookLocal("kprobe_disarmed"),
-		get:  func(c *profile.Config) bool { return c.Optimize.EnabledNeighboursOnly },
-		set:  func(c *profile.Config, on bool) { c.Optimize.EnabledNeighboursOnly = on },
 	},
 	{
 		name: "Optimize.RecoversUnlistedOnly",
 		look: lookLocal("optprobe_queued_unopt"),
-		get:  func(c *profile.Config) bool { return c.Optimize.RecoversUnlistedOnly },
-		set:  func(c *profile.Config, on bool) { c.Optimize.RecoversUnlistedOnly = on },
 	},
 	{
 		// Where neither retpolines nor IBT make indirect jumps safe to
 		// ignore, 6.5 and later look for them; older kernels always do.
 		name: "Optimize.IndirectJumps",
 		look: lookIndirectJumps,
-		get:  func(c *profile.Config) bool { return c.Optimize.IndirectJumps },
-		set:  func(c *profile.Config, on bool) { c.Optimize.IndirectJumps = on },
 	},
 	{
 		// The rule went in 5.18, and from the stable releases of 5.10 later.
 		name: "Check.FtraceSiteMiddle",
 		look: lookSiteMiddle, from: evidence.Coded,
-		get: func(c *profile.Config) bool { return c.Check.FtraceSiteMiddle },
-		set: func(c *profile.Config, on bool) { c.Check.FtraceSiteMiddle = on },
 	},
 	{
 		name: "Check.IRQEntryText",
 		look: lookIRQEntry("arch_populate_kprobe_blacklist"), from: evidence.Coded,
-		get: func(c *profile.Config) bool { return c.Check.IRQEntryText },
-		set: func(c *profile.Config, on bool) { c.Check.IRQEntryText = on },
 	},
 	{
 		name: "Optimize.IRQEntryText",
 		look: lookIRQEntry("can_optimize", "arch_prepare_optimized_kprobe"), from: evidence.Coded,
-		get: func(c *profile.Config) bool { return c.Optimize.IRQEntryText },
-		set: func(c *profile.Config, on bool) { c.Optimize.IRQEntryText = on },
 	},
 	{
 		name: "Optimize.SSWord",
 		look: lookSSWord, from: evidence.Coded,
-		get: func(c *profile.Config) bool { return c.Optimize.SSWord },
-		set: func(c *profile.Config, on bool) { c.Optimize.SSWord = on },
 	},
 	{
 		name: "Kret.BlacklistSwitchTo",
 		look: lookSwitchTo, from: evidence.Coded,
-		get: func(c *profile.Config) bool { return c.Kret.BlacklistSwitchTo },
-		set: func(c *profile.Config, on bool) { c.Kret.BlacklistSwitchTo = on },
 	},
 	{
 		name: "Decoder.REX2",
 		look: opcodeHas(0xd5, inatPrefix), from: evidence.Coded,
-		get: func(c *profile.Config) bool { return c.Decoder.REX2 },
-		set: func(c *profile.Config, on bool) { c.Decoder.REX2 = on },
 	},
 	{
 		// PUSH ES has no attribute but this one.
 		name: "Decoder.INV64",
 		look: opcodeHas(0x06, ^uint32(0)), from: evidence.Coded,
-		get: func(c *profile.Config) bool { return c.Decoder.INV64 },
-		set: func(c *profile.Config, on bool) { c.Decoder.INV64 = on },
 	},
 	{
 		name: "Decoder.XOP",
 		look: opcodeHas(0x8f, inatPrefix), from: evidence.Coded,
-		get: func(c *profile.Config) bool { return c.Decoder.XOP },
-		set: func(c *profile.Config, on bool) { c.Decoder.XOP = on },
 	},
 	{
 		// It went into stable releases at different times; only the symbol of
@@ -170,26 +131,18 @@ var rules = []rule{
 			on, why, _ := e.symbol("count_symbols")
 			return on, why, on
 		},
-		get: func(c *profile.Config) bool { return c.Tracing.UniqueSymbols },
-		set: func(c *profile.Config, on bool) { c.Tracing.UniqueSymbols = on },
 	},
 	{
 		name: "Tracing.UniqueFirst",
 		look: lookUniqueFirst, from: evidence.Coded,
-		get: func(c *profile.Config) bool { return c.Tracing.UniqueFirst },
-		set: func(c *profile.Config, on bool) { c.Tracing.UniqueFirst = on },
 	},
 	{
 		name: "Tracing.StarRefused",
 		look: lookStarRefused, from: evidence.Coded,
-		get: func(c *profile.Config) bool { return c.Tracing.StarRefused },
-		set: func(c *profile.Config, on bool) { c.Tracing.StarRefused = on },
 	},
 	{
 		name: "Check.KGDB", options: []string{"CONFIG_KGDB"},
 		look: has("kgdb_handle_exception"),
-		get:  func(c *profile.Config) bool { return c.Check.KGDB },
-		set:  func(c *profile.Config, on bool) { c.Check.KGDB = on },
 	},
 	{
 		name: "FramePointer", options: []string{"CONFIG_FRAME_POINTER", "CONFIG_UNWINDER_FRAME_POINTER"},
@@ -197,13 +150,10 @@ var rules = []rule{
 			_, why, ok := e.symbol("__start_orc_unwind")
 			return false, why + " (the ORC unwinder)", ok && e.img.Section(".orc_unwind") != nil
 		},
-		get: func(c *profile.Config) bool { return c.FramePointer },
-		set: func(c *profile.Config, on bool) { c.FramePointer = on },
 	},
 	{
 		name: "ModuleBase", options: []string{"CONFIG_RANDOMIZE_BASE"},
 		look: has("kaslr_get_random_long"), weak: true, // it is linked only if something calls it
-		get: func(c *profile.Config) bool { return c.ModuleBase == moduleBaseRandom },
 		set: setModuleBase,
 	},
 }
@@ -227,7 +177,7 @@ func (e *Evidence) decide(r *rule, c *profile.Config) {
 		f = e.askedFor(f, witnesses[last])
 	}
 	if ok && f.Value != before {
-		r.set(c, f.Value == r.value(c, true))
+		r.put(c, f.Value == r.value(c, true))
 		f.Evidence += "; profile " + c.Name + " has it otherwise"
 		if len(r.options) == 0 {
 			f.Against = append(f.Against, evidence.Witness{Value: before, Evidence: "profile " + c.Name, From: evidence.Dated})
@@ -253,8 +203,19 @@ func (e *Evidence) strength(r *rule, on bool) evidence.Source {
 // value returns the field's value if the rule answers on.
 func (r *rule) value(c *profile.Config, on bool) string {
 	tried := *c
-	r.set(&tried, on)
+	r.put(&tried, on)
 	return tried.Field(r.name)
+}
+
+// put sets the field.
+func (r *rule) put(c *profile.Config, on bool) {
+	if r.set != nil {
+		r.set(c, on)
+		return
+	}
+	if err := c.SetField(r.name, strconv.FormatBool(on)); err != nil {
+		panic("BUG: " + err.Error())
+	}
 }
 
 func has(names ...string) look {

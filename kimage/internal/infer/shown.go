@@ -12,32 +12,28 @@ import (
 // Fields that a function or a text shows which came, or went, with the rule.
 
 // shown is a rule whose field is a bool.
-func shown(name string, from evidence.Source, at func(*profile.Config) *bool, looks ...look) rule {
-	return rule{
-		name: name, look: looks[0], more: looks[1:], from: from,
-		get: func(c *profile.Config) bool { return *at(c) },
-		set: func(c *profile.Config, on bool) { *at(c) = on },
-	}
+func shown(name string, from evidence.Source, looks ...look) rule {
+	return rule{name: name, look: looks[0], more: looks[1:], from: from}
 }
 
 var shownRules = []rule{
-	shown("Resolve.RefuseAmbiguous", "", func(c *profile.Config) *bool { return &c.Resolve.RefuseAmbiguous }, only(has("count_symbols"))),
-	shown("Kret.HandlerIPIsTrampoline", "", func(c *profile.Config) *bool { return &c.Kret.HandlerIPIsTrampoline },
+	shown("Resolve.RefuseAmbiguous", "", only(has("count_symbols"))),
+	shown("Kret.HandlerIPIsTrampoline", "",
 		lacking(wholly(has("__kretprobe_find_ret_addr", "rethook_find_ret_addr", "kretprobe_find_ret_addr")))),
-	shown("Kret.HandlerIRQsOff", "", func(c *profile.Config) *bool { return &c.Kret.HandlerIRQsOff }, wholly(has("kretprobe_hash_lock"))),
-	shown("Optimize.RetriesHeldBack", "", func(c *profile.Config) *bool { return &c.Optimize.RetriesHeldBack }, wholly(has("kprobe_optimizer_thread"))),
-	shown("Kret.UnwinderKnows", "", func(c *profile.Config) *bool { return &c.Kret.UnwinderKnows }, wholly(has("rethook_find_ret_addr", "kretprobe_find_ret_addr"))),
-	shown("Poke.SharedArray", "", func(c *profile.Config) *bool { return &c.Poke.SharedArray }, wholly(has("smp_text_poke_single"))),
-	shown("Tracing.TAIClock", "", func(c *profile.Config) *bool { return &c.Tracing.TAIClock }, wholly(has("ktime_get_tai_fast_ns"))),
-	shown("Tracing.RawCommand", "", func(c *profile.Config) *bool { return &c.Tracing.RawCommand }, wholly(has("trace_probe_create"))),
-	shown("Tracing.MigrateDisable", evidence.Coded, func(c *profile.Config) *bool { return &c.Tracing.MigrateDisable }, message("/ _-=> migrate-disable")),
-	shown("Tracing.FilterFunctions", evidence.Coded, func(c *profile.Config) *bool { return &c.Tracing.FilterFunctions }, filterMessage("Function not found")),
-	shown("Tracing.FilterCPUSets", evidence.Coded, func(c *profile.Config) *bool { return &c.Tracing.FilterCPUSets }, filterMessage("Missing '{'")),
-	shown("Tracing.BareArrays", evidence.Coded, func(c *profile.Config) *bool { return &c.Tracing.BareArrays }, message("%.*s %s[];")),
-	shown("Uprobes.ReturnCall", "", func(c *profile.Config) *bool { return &c.Uprobes.ReturnCall }, wholly(has(systemcall.Wrapped+"uretprobe"))),
-	shown("Log.DumpFields", evidence.Coded, func(c *profile.Config) *bool { return &c.Log.DumpFields }, either(".symbol_name = ", "Dumping kprobe:")),
-	shown("Log.OptimizationWords", evidence.Coded, func(c *profile.Config) *bool { return &c.Log.OptimizationWords }, message("kprobe jump-optimization is ")),
-	shown("Log.EnabledBool", evidence.Coded, func(c *profile.Config) *bool { return &c.Log.EnabledBool }, calls("write_enabled_file_bool", "kstrtobool_from_user", "kstrtobool")),
+	shown("Kret.HandlerIRQsOff", "", wholly(has("kretprobe_hash_lock"))),
+	shown("Optimize.RetriesHeldBack", "", wholly(has("kprobe_optimizer_thread"))),
+	shown("Kret.UnwinderKnows", "", wholly(has("rethook_find_ret_addr", "kretprobe_find_ret_addr"))),
+	shown("Poke.SharedArray", "", wholly(has("smp_text_poke_single"))),
+	shown("Tracing.TAIClock", "", wholly(has("ktime_get_tai_fast_ns"))),
+	shown("Tracing.RawCommand", "", wholly(has("trace_probe_create"))),
+	shown("Tracing.MigrateDisable", evidence.Coded, message("/ _-=> migrate-disable")),
+	shown("Tracing.FilterFunctions", evidence.Coded, filterMessage("Function not found")),
+	shown("Tracing.FilterCPUSets", evidence.Coded, filterMessage("Missing '{'")),
+	shown("Tracing.BareArrays", evidence.Coded, message("%.*s %s[];")),
+	shown("Uprobes.ReturnCall", "", wholly(has(systemcall.Wrapped+"uretprobe"))),
+	shown("Log.DumpFields", evidence.Coded, either(".symbol_name = ", "Dumping kprobe:")),
+	shown("Log.OptimizationWords", evidence.Coded, message("kprobe jump-optimization is ")),
+	shown("Log.EnabledBool", evidence.Coded, calls("write_enabled_file_bool", "kstrtobool_from_user", "kstrtobool")),
 }
 
 // only believes a look that finds something.
