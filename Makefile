@@ -97,8 +97,8 @@ conformance-table: ## put the results of conformance-all into docs/conformance.m
 conformance-bpftrace: $(if $(ATTACH)$(BEGIN),build) ## compare what bpftrace says of 3,000 scripts with what is said here; ATTACH=500: which probes attach, on a booted kernel; BEGIN=2000: all output of BEGIN scripts
 	@scripts/conformance-bpftrace$(if $(ATTACH),-attach,$(if $(BEGIN),-begin)).sh
 
-conformance-bpf: build ## run Debian's libbpf-tools on booted kernels under QEMU and by exec, and compare what they print
-	@scripts/conformance-bpf.sh
+conformance-bpf: build ## run Debian's libbpf-tools on booted kernels under QEMU and by exec, and compare what they print; PROJECTS='bcc bpftrace cilium' these
+	@scripts/conformance-bpf$(if $(PROJECTS),-projects).sh
 
 conformance-check: build ## have bpftool load 600 drawn sections of BPF objects on booted kernels, and compare its answers with check's
 	@scripts/conformance-check.sh

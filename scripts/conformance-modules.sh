@@ -97,10 +97,28 @@ $b hostname
 $b dmesg
 END
 
+# once leaves out the warnings of 7.3 about a task that ends twice. After a handler that sleeps the count of preemptions is wrong: a timer
+# that falls between the task's state and its last schedule() has it scheduled once more. Where timers fall is not the same on two machines.
+once() {
+	awk -v rules="$work/rules" '
+		/\] -+\[ cut here \]-+$/ { block = ""; inside = 1 }
+		inside {
+			block = block $0 "\n"
+			if (/---\[ end trace/) {
+				inside = 0
+				if (block ~ /WARNING: [^\n]* at (cgroup_task_dead|css_set_move_task|refcount_warn_saturate|free_task)\+[^\n]* swapper/) print "tasks that end twice\t1" >>rules
+				else printf "%s", block
+			}
+			next
+		}
+		{ print }
+		END { if (inside) printf "%s", block }'
+}
+
 # same FILE: what is to be compared of an output: the shell's lines, then the kernel's from its mark on. Each rule counts the
 # lines that it changes, in $work/rules.
 same() {
-	sed 's/\r$//; s/^<[0-9]*>//' "$1" | awk -v rules="$work/rules" '
+	sed 's/\r$//; s/^<[0-9]*>//' "$1" | once | awk -v rules="$work/rules" '
 		function rule(name, pattern, by,   before) {
 			before = $0
 			gsub(pattern, by)

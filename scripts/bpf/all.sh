@@ -1,6 +1,6 @@
 # In the guest: runs tools one after the other, each beside one workload, and prints what each printed
-# (conformance-bpf.sh; internal/tools/conformance/bpftools reads it). /scripts/tools.sh has a line "one TOOL [ARGUMENTS]"
-# for each, /scripts/work.sh the workload.
+# (conformance-bpf.sh, conformance-bpf-projects.sh; internal/tools/conformance/bpftools reads it). /scripts/tools.sh has a line
+# "one TOOL [ARGUMENTS]" for each, and may have its own start and ready; /scripts/work.sh is the workload.
 # shellcheck shell=sh
 bb=/bin/busybox
 export TZ=UTC0
@@ -18,21 +18,33 @@ while [ "$pid" -lt 300 ]; do
 	wait $pid
 done
 
-# one TOOL [ARGUMENTS]: SIGINT ends the tool a second after the workload, SIGKILL five seconds later.
-one() {
+# start TOOL [ARGUMENTS]: becomes the tool.
+start() {
 	name=$1
 	shift
-	/usr/sbin/$name-libbpf "$@" </dev/null >/tmp/out 2>/tmp/err &
+	exec /usr/sbin/$name-libbpf "$@"
+}
+
+# ready: waits until the tool has attached its probes. A tool that has not ended gets SIGINT again every ten seconds, and is
+# killed after $patience half seconds: Python loses the one that comes while it handles an event.
+ready() { $bb sleep 4; }
+patience=10
+
+# one TOOL [ARGUMENTS]: SIGINT ends the tool a second after the workload.
+one() {
+	name=$1
+	start "$@" </dev/null >/tmp/out 2>/tmp/err &
 	tool=$!
-	$bb sleep 4
+	ready
 	. /scripts/work.sh
 	$bb sleep 1
-	kill -INT $tool 2>/dev/null
-	for i in 0 1 2 3 4 5 6 7 8 9; do
-		kill -0 $tool 2>/dev/null || break
+	i=0
+	while [ $i = 0 ] || { [ $i -lt $patience ] && kill -0 $tool; }; do
+		[ $((i % 20)) -gt 0 ] || kill -INT $tool
 		$bb sleep 0.5
+		i=$((i + 1))
 	done
-	kill -KILL $tool 2>/dev/null
+	kill -KILL $tool
 	wait $tool 2>/dev/null
 	echo "=== $name $?"
 	$bb cat /tmp/out

@@ -48,6 +48,8 @@ func TestDifferencesThatRulesGive(t *testing.T) {
 		"counts of another tool":     {"sigsnoop", "SIG COUNT\ntimer 222", "SIG COUNT\ntimer 69", nil, true},
 		"another vector":             {"softirqs", "SOFTIRQ COUNT\ntimer 222", "SOFTIRQ COUNT\nblock 222", nil, true},
 		"stacks":                     {"wakeuptime", "head\n  schedule\n  93", "head\n  io_schedule\n  7", []string{"what a sample meets: only the head is compared"}, false},
+		"equal counts of a map":      {"wildcard", "@[a]: 7\n@[b]: 7", "@[b]: 7\n@[a]: 7", []string{"the order of lines"}, false},
+		"another count of a map":     {"wildcard", "@[a]: 7\n@[b]: 7", "@[b]: 7\n@[a]: 6", nil, true},
 		"another head":               {"wakeuptime", "head\n  schedule", "failed\n  schedule", nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -38,6 +38,8 @@ var more = map[string][]*rule{
 	"runqlen": {counts},
 	// The two ends of a connection run beside each other.
 	"tcpstates": {order}, "tcptracer": {order},
+	// Equal counts of a map come in the order of its hashes, which are of random numbers.
+	"wildcard": {order}, "kretprobe": {order}, "funccount": {counts, order},
 	// Both sides list what came most often, and by how long it took.
 	"klockstat": {samples}, "ksnoop": {samples}, "memleak": {samples}, "syscount": {samples}, "wakeuptime": {samples},
 	"filetop": {samples}, "slabratetop": {samples}, "tcptop": {samples}, "biotop": {samples}, "offcputime": {sleeps}, "profile": {samples}, "biostacks": {samples},
