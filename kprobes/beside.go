@@ -243,13 +243,16 @@ func (k *Kprobes) guestsInt3(p *Kprobe) bool {
 	return k.shared.GuestText(p.Addr, b[:]) == nil && b[0] == int3
 }
 
-// strayed sends a CPU back to text of the guest's at which this subsystem has no probe any more.
+// strayed sends a CPU back to an address at which it has met an int3 of this subsystem that is none any more: the guest's last change
+// of the place has ended it meanwhile.
 func (k *Kprobes) strayed(at x86.Addr, regs *x86.PtRegs) bool {
-	var b [1]byte
-	if k.shared == nil || k.shared.GuestText(at, b[:]) != nil || b[0] == int3 {
+	var seen, executed [1]byte
+	if k.shared == nil || k.shared.GuestText(at, seen[:]) != nil || seen[0] == int3 || k.m.ReadMem(at, executed[:]) != nil {
 		return false
 	}
-	k.giveBack(x86.Range{Start: at, End: at + 1})
+	if executed[0] == int3 {
+		k.giveBack(x86.Range{Start: at, End: at + 1})
+	}
 	regs.IP = uint64(at)
 	return true
 }
