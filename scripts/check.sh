@@ -1,5 +1,5 @@
 #!/bin/sh
-# check.sh test: make test, which takes two to nine minutes on two cores.
+# check.sh test: make test, which takes three to five minutes on two cores.
 # check.sh check: make check, the rest of what CI runs. Tests that make test
 # shortens or skips run whole here.
 # check.sh mount: mounts as they are with fusermount3, for an ordinary user.
@@ -80,19 +80,17 @@ tests_with_kernel() (
 # for them at the end.
 longest="./internal/integration/running ./cmd/kprobelab ./internal/integration/userprobes"
 
+# Tests on the dumps of booted kernels are left to make check, where they run once, and whole.
 # shellcheck disable=SC2086
-tests_short() { tests_with_kernel -short $longest ./internal/process ./...; }
+tests_short() ( KPROBELAB_DUMPS=later && export KPROBELAB_DUMPS && tests_with_kernel -short $longest ./internal/process ./... )
 
-# tests_whole: what make test shortens or skips. A package of which no test asks for -short, nor for a dump,
-# has run whole there; $KPROBELAB_REST leaves out what of the others is the same there.
+# tests_whole: what make test shortens or leaves out. The other tests have run whole there.
 tests_whole() (
-	packages=$(go list -f '{{.Dir}}' ./... | while read -r dir; do
-		if grep -qE 'testing\.Short\(\)|integration/dumps' "$dir"/*_test.go 2>/dev/null; then echo "$dir"; fi
-	done)
-	KPROBELAB_REST=1
-	export KPROBELAB_REST
+	# shellcheck disable=SC2046
+	go run ./internal/tools/shortened $(go list -f '{{.Dir}}' ./...) >"$work/shortened" || return 1
+	{ read -r names && read -r packages; } <"$work/shortened"
 	# shellcheck disable=SC2086
-	tests_with_kernel $longest $packages
+	tests_with_kernel -run "$names" $longest $packages
 )
 
 # Without cgo, guest code runs on the engine in Go: all tests of what runs it are for
@@ -144,9 +142,10 @@ check_elsewhere() (
 )
 
 # A skip for want of root has the word in its reason. It is asked of the runs of an
-# ordinary user, not of mount's: so root's own mounts are tried, too.
+# ordinary user, not of mount's: so root's own mounts are tried, too. Of several reasons the first counts: make check's,
+# as make test leaves tests out.
 tests_of_root() {
-	cat "$work/test.tally" "$work/check.tally" >"$work/user.tally" 2>/dev/null || :
+	cat "$work/check.tally" "$work/test.tally" >"$work/user.tally" 2>/dev/null || :
 	go run ./internal/tools/testsum -skipped '\broot\b' "$work/user.tally" >"$work/root.list" || return 1
 	[ -s "$work/root.list" ] || { echo "   nothing was skipped for want of root" && return; }
 	bad=0
@@ -197,7 +196,7 @@ root)
 	;;
 total)
 	: >"$tally"
-	for each in test check; do
+	for each in check test; do
 		cat "$work/$each.tally" >>"$tally" || failures="$failures
    make $each did not run its tests"
 	done

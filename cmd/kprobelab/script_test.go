@@ -35,9 +35,6 @@ var commands = map[string]func(){"kprobelab": main}
 // The scripts run the program on the guest kernel; what they need of files is
 // made in setUp.
 func TestScripts(t *testing.T) {
-	if os.Getenv("KPROBELAB_REST") != "" {
-		t.Skip("make test has run them: none is shortened")
-	}
 	runScripts(t, "testdata/script", setUp)
 }
 
@@ -58,7 +55,6 @@ func TestScriptsOnRealKernels(t *testing.T) {
 func TestScriptsOnDumps(t *testing.T) {
 	for _, name := range dumps.Kernels {
 		t.Run(name, func(t *testing.T) {
-			dumps.Rest(t, name)
 			file := runs.File(t, name)
 			cache := t.TempDir() // the kernel is asked once
 			runScripts(t, "testdata/dump", func(e *testscript.Env) error {

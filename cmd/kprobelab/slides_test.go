@@ -47,12 +47,10 @@ func theirs(t *testing.T, name string) string {
 func onDumps(t *testing.T, name string, test func(t *testing.T, dump, file string)) {
 	for _, kernel := range dumps.Kernels {
 		t.Run("ours/"+kernel, func(t *testing.T) {
-			dumps.Rest(t, kernel)
 			test(t, runs.File(t, kernel), filepath.Join("testdata", "slides", name+".stp"))
 		})
 	}
 	t.Run("theirs", func(t *testing.T) {
-		dumps.Rest(t, dumps.Kernels[0])
 		test(t, runs.File(t, dumps.Kernels[0]), theirs(t, name))
 	})
 }

@@ -1,24 +1,19 @@
 package report
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/errno"
+	"kprobelab/internal/integration/dumps"
 	"kprobelab/kimage"
 )
 
 // Answers of booted kernels of Debian: to perf's event, then to kprobe_events, and to BPF's
 // trampoline.
 func TestWaysOfBootedKernels(t *testing.T) {
-	dumps := os.Getenv("KPROBELAB_DUMPS")
-	if dumps == "" {
-		dumps = "../../.cache/dumps"
-	}
 	for name, c := range map[string]struct {
 		names int // of available_filter_functions
 		// events are the answers of kprobe_events, entries and exits those of the trampoline.
@@ -32,11 +27,7 @@ func TestWaysOfBootedKernels(t *testing.T) {
 		}, map[string]errno.Errno{"_copy_from_iter": errno.EBUSY, "do_exit": 0, "migrate_disable": errno.EINVAL}, map[string]errno.Errno{"do_exit": errno.EINVAL}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(dumps, name+".core")
-			if _, err := os.Stat(path); err != nil {
-				t.Skip("no dump: make dumps")
-			}
-			img, err := kimage.Open(path, nil)
+			img, err := kimage.Open(dumps.File(t, name), nil)
 			require.NoError(t, err)
 			w := NewWays(OfImage(img))
 			names := map[string]bool{}

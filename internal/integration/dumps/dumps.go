@@ -31,6 +31,9 @@ var Between = []string{"6.18", "7.1"}
 // short are the dumps that tests use with -short.
 var short = []string{"6.1", "newest"}
 
+// Later is $KPROBELAB_DUMPS in make test: it leaves every test on a dump to make check.
+const Later = "later"
+
 // Dir is the folder of the dumps, which may be absent.
 func Dir() string {
 	if dir := os.Getenv("KPROBELAB_DUMPS"); dir != "" {
@@ -44,6 +47,9 @@ func Dir() string {
 // it; with -short, all but two kernels are skipped.
 func File(tb testing.TB, name string) string {
 	tb.Helper()
+	if os.Getenv("KPROBELAB_DUMPS") == Later {
+		tb.Skip("make check runs it: a booted kernel's dump is needed (make dumps makes them)")
+	}
 	if testing.Short() && !slices.Contains(short, name) {
 		tb.Skip("shortened: the dumps of 6.1 and of the newest kernel stand for all")
 	}
@@ -54,25 +60,11 @@ func File(tb testing.TB, name string) string {
 	return file
 }
 
-// Rest skips a test that takes the same way with -short, on a dump that it is run on there: make check, which comes
-// after make test, sets $KPROBELAB_REST.
-func Rest(tb testing.TB, name string) {
-	tb.Helper()
-	if os.Getenv("KPROBELAB_REST") != "" && slices.Contains(short, name) {
-		tb.Skip("make test has run it on this kernel")
-	}
-}
-
-// One is for a test that takes long on each kernel: -short runs it on 6.1 only, and $KPROBELAB_REST on the
-// other kernels.
+// One is for a test that takes long on each kernel: -short runs it on 6.1 only.
 func One(tb testing.TB, name string) {
 	tb.Helper()
-	first := name == short[0]
-	if testing.Short() && !first {
+	if testing.Short() && name != short[0] {
 		tb.Skip("shortened: the dump of 6.1 stands for all")
-	}
-	if os.Getenv("KPROBELAB_REST") != "" && first {
-		tb.Skip("make test has run it on this kernel")
 	}
 }
 

@@ -1,24 +1,19 @@
 package ways
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/errno"
+	"kprobelab/internal/integration/dumps"
 	"kprobelab/kimage"
 )
 
 // What the verifier refuses does not load; what a site or a trampoline cannot do is refused
 // when the program is attached. As bpftrace on the booted kernels says it.
 func TestRefusedWhenLoadedOrWhenAttached(t *testing.T) {
-	dumps := os.Getenv("KPROBELAB_DUMPS")
-	if dumps == "" {
-		dumps = "../../../.cache/dumps"
-	}
 	type answer struct {
 		loads bool
 		err   errno.Errno
@@ -37,11 +32,7 @@ func TestRefusedWhenLoadedOrWhenAttached(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(dumps, name+".core")
-			if _, err := os.Stat(path); err != nil {
-				t.Skip("no dump: make dumps")
-			}
-			img, err := kimage.Open(path, nil)
+			img, err := kimage.Open(dumps.File(t, name), nil)
 			require.NoError(t, err)
 			b := ForBpftrace(img)
 			for function, want := range functions {
