@@ -21,7 +21,7 @@ import (
 type kernelPart struct {
 	Banner   string          `json:"banner"`
 	Profile  json.RawMessage `json:"profile"`
-	Facts    []evidence.Fact   `json:"facts"`
+	Facts    []evidence.Fact `json:"facts"`
 	Verdicts []verdict       `json:"verdicts"`
 	// Traces: the kernel has ftrace sites.
 	Traces bool `json:"traces"`

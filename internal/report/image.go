@@ -59,8 +59,8 @@ type Fact struct {
 
 // Against is a kind of evidence that says otherwise.
 type Against struct {
-	Value    string        `json:"value"`
-	Evidence string        `json:"evidence"`
+	Value    string          `json:"value"`
+	Evidence string          `json:"evidence"`
 	From     evidence.Source `json:"from"`
 }
 
