@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo page demo dumps kernel archive tools-table conformance conformance-all conformance-bpf conformance-bpftrace conformance-check conformance-configs conformance-explore conformance-forms conformance-hazards conformance-levels conformance-modules conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-aliases conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch decoder decoder-kernel decoder-opponents decoder-speed guest module selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-mount test-page test-root test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo dist page demo dumps kernel archive tools-table conformance conformance-all conformance-bpf conformance-bpftrace conformance-check conformance-configs conformance-explore conformance-forms conformance-hazards conformance-levels conformance-modules conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-aliases conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch decoder decoder-kernel decoder-opponents decoder-speed guest module selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-mount test-page test-root test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -59,6 +59,9 @@ build-nocgo: ## bin/kprobelab-nocgo, with the engine in Go, and everything else 
 	@CGO_ENABLED=0 go build ./...
 	@CGO_ENABLED=0 go build -trimpath -buildvcs=$(buildvcs) -o bin/kprobelab-nocgo ./cmd/kprobelab
 	@echo "built bin/kprobelab-nocgo"
+
+dist: deps ## all that a release has, into dist/: programs, packages, image, page, sources, licences, checksums; the same commit makes the same bytes
+	@scripts/dist.sh
 
 page: ## bin/kprobelab.html: the program in one file for a browser, without cgo
 	@go run ./internal/tools/page -o bin/kprobelab.html
@@ -243,7 +246,7 @@ env: ## the lines that let a plain `go test` find Unicorn: eval "$(make env)"
 	@printf 'export CGO_CFLAGS="%s"\nexport CGO_LDFLAGS="%s"\nexport GOFLAGS="%s"\n' "$(CGO_CFLAGS)" "$(CGO_LDFLAGS)" "$(GOFLAGS)"
 
 clean: ## remove what was built
-	@rm -rf bin .cache/check
+	@rm -rf bin dist .cache/check
 
 distclean: clean ## remove what was fetched, too
 	@rm -rf .deps .cache

@@ -1,0 +1,44 @@
+#!/bin/sh
+# dist-sources.sh ARCHIVES FOLDER: fetches the source package of each static archive that dist archives has
+# listed (name, source package, version), in exactly that version, and checks by the checksums of Debian's index. They are kept in .cache/dist/sources.
+set -eu
+scripts=$(cd "$(dirname "$0")" && pwd)
+root=${scripts%/*}
+. "$scripts/debian.sh"
+list=$1 out=$2
+keep=$root/.cache/dist/sources
+mkdir -p "$keep" "$out"
+wanted=$(awk -F '\t' '{ print $2 "=" $3 }' "$list" | sort -u)
+
+opened=
+# open: apt's state with the indexes of sources; an old security update may be in the one or the other.
+open() {
+	if [ -n "$opened" ]; then return; fi
+	debian_open "$root/.cache/dist/apt" "$(debian_codename) trixie"
+	sed -i 's/^deb \[arch=amd64 target=Packages/deb-src [target=Sources/' "$root/.cache/dist/apt/sources.list"
+	apt-get -c "$apt_conf" update >&2 || die "no index of source packages (apt's message is above)"
+	opened=yes
+}
+
+for w in $wanted; do
+	name=${w%%=*} version=${w#*=}
+	case $version in
+	*'*')
+		# Only the upstream version of an archive is known: the newest package of it.
+		open
+		version=$(apt-cache -c "$apt_conf" showsrc "$name" | awk -v start="${version%\*}" '$1 == "Version:" && index($2, start) == 1 { print $2 }' | sort -V | tail -n 1)
+		[ -n "$version" ] || die "Debian's archive has no source package $w"
+		;;
+	esac
+	if [ ! -e "$keep/$name=$version/complete" ]; then
+		open
+		rm -rf "${keep:?}/$name=$version"
+		mkdir -p "$keep/$name=$version"
+		(cd "$keep/$name=$version" && apt-get -c "$apt_conf" source --download-only "$name=$version" >&2) ||
+			die "the source package $name $version did not arrive (apt's message is above)"
+		: >"$keep/$name=$version/complete"
+	fi
+	mkdir -p "$out/$name"
+	find "$keep/$name=$version" -type f ! -name complete -exec cp -p {} "$out/$name/" \;
+	say "sources of $name $version"
+done
