@@ -45,7 +45,7 @@ func sourceOf(file, unicorn string) (archive, error) {
 			}
 		}
 		if text, err := os.ReadFile(filepath.Join(unicorn, "version")); err == nil {
-			return archive{file, "unicorn", strings.TrimSpace(string(text)) + "-*"}, nil
+			return archive{file, "unicorn-engine", strings.TrimSpace(string(text)) + "*"}, nil
 		}
 	}
 	out, err := exec.Command("dpkg-query", "-S", file).Output()

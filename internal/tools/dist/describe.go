@@ -122,7 +122,7 @@ func spdxName(name string) string {
 }
 
 // sourceLicences are those of the source packages that static archives come from.
-var sourceLicences = map[string]string{"unicorn": "GPL-2.0-only", "glibc": "LGPL-2.1-or-later"}
+var sourceLicences = map[string]string{"unicorn-engine": "GPL-2.0-only", "glibc": "LGPL-2.1-or-later"}
 
 var gcc = regexp.MustCompile(`^gcc-\d+$`)
 
