@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"kprobelab/internal/licence"
+	"kprobelab/internal/tools/licence"
 )
 
 func TestLinkedLicencesGoWithGPL2(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"kprobelab/internal/licence"
+	"kprobelab/internal/tools/licence"
 )
 
 // part is something that is linked into one of the programs.
