@@ -1,5 +1,5 @@
 #!/bin/sh
-# check.sh test: make test, which takes three to five minutes on two cores.
+# check.sh test: make test, which takes two to nine minutes on two cores.
 # check.sh check: make check, the rest of what CI runs. Tests that make test
 # shortens or skips run whole here.
 # check.sh mount: mounts as they are with fusermount3, for an ordinary user.
