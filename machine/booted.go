@@ -201,7 +201,7 @@ func (m *Machine) OnSystemCalls(numbers []uint64, fn func(regs *x86.PtRegs)) {
 }
 
 // OnExecuted makes the machine call fn before a CPU of a booted kernel executes an instruction that ShowExecuted has
-// named, by whomever. fn sees the registers and changes none of them; it may name more instructions. There can be several receivers:
+// named. fn sees the registers and changes none of them; it may name more instructions. There can be several receivers:
 // end takes fn out.
 func (m *Machine) OnExecuted(fn func(regs *x86.PtRegs)) (end func()) {
 	if m.booted == nil {

@@ -112,7 +112,7 @@ func TestGuestsOwnTracingBesideOurs(t *testing.T) {
 						}
 					}
 				}
-				// reads is what ours counts in a call of read, without the guest's tracing.
+				// reads counts the hits of ours while a shell reads a line.
 				reads := func(hits *int) int {
 					before := *hits
 					require.Equal(t, "kprobelab\n", k.shell("read x < /etc/hostname; echo $x").out)
