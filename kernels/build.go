@@ -44,10 +44,18 @@ func (s *Store) BuildModule(ctx context.Context, release, folder string) (name s
 	return builtModule(work)
 }
 
-// copyFolder copies the sources of a module: files, folders and links.
-func copyFolder(folder, to string) error {
+// CheckModuleFolder refuses a path at which no folder is, before anything is fetched or written for a build.
+func CheckModuleFolder(folder string) error {
 	if st, err := os.Stat(folder); err != nil || !st.IsDir() {
 		return fmt.Errorf("%w: %s is no folder", ErrBuild, folder)
+	}
+	return nil
+}
+
+// copyFolder copies the sources of a module: files, folders and links.
+func copyFolder(folder, to string) error {
+	if err := CheckModuleFolder(folder); err != nil {
+		return err
 	}
 	var size int64
 	rules := false

@@ -132,6 +132,9 @@ func (p *execDoor) program(t *term, c *cli.Command) error {
 		return err
 	}
 	p.host.Builder = func(ctx context.Context, release, folder string) (string, []byte, error) {
+		if err := kernels.CheckModuleFolder(folder); err != nil {
+			return "", nil, err
+		}
 		s, err := t.store(c)
 		if err != nil {
 			return "", nil, err

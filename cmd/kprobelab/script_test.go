@@ -94,6 +94,8 @@ func runScripts(t *testing.T, dir string, setUp func(*testscript.Env) error) {
 		Dir: dir,
 		Setup: func(e *testscript.Env) error {
 			instead(e)
+			// testscript's own home is one folder of the system for all: root's runs would leave a cache there.
+			e.Setenv("HOME", filepath.Join(e.WorkDir, ".home"))
 			return setUp(e)
 		},
 		UpdateScripts: update,
