@@ -8,7 +8,7 @@ import (
 	"kprobelab/x86"
 )
 
-// inside is the image for the packages behind this one.
+// inside shows the image to the packages that work for this one.
 type inside struct{ *Image }
 
 var _ opened.Image = inside{}

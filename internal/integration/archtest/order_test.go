@@ -117,7 +117,7 @@ func TestPackagesBesideTheOrder(t *testing.T) {
 		}
 		for _, dep := range p.Deps {
 			name, ours := strings.CutPrefix(dep, module+"/")
-			if strings.HasPrefix(name, "kimage/") { // it is behind kimage
+			if strings.HasPrefix(name, "kimage/") { // kimage imports it
 				name = "kimage"
 			}
 			if ours && !strings.HasPrefix(name, "internal/") && !slices.Contains(may, name) {

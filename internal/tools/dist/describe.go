@@ -24,7 +24,7 @@ type part struct {
 	texts []string
 }
 
-// systems are those that programs are built for, with the tags of each.
+// systems lists each system with a program, and its build tags.
 var systems = []struct{ os, arch, cgo, tags string }{
 	{"linux", "amd64", "1", "unicorn,netgo,osusergo"}, {"linux", "arm64", "0", ""}, {"darwin", "arm64", "0", ""}, {"darwin", "amd64", "0", ""}, {"windows", "amd64", "0", ""},
 }
@@ -121,7 +121,7 @@ func spdxName(name string) string {
 	return name
 }
 
-// sourceLicences are those of the source packages that static archives come from.
+// sourceLicences gives the licence of each source package of a static archive.
 var sourceLicences = map[string]string{"unicorn-engine": "GPL-2.0-only", "glibc": "LGPL-2.1-or-later"}
 
 var gcc = regexp.MustCompile(`^gcc-\d+$`)

@@ -1,4 +1,4 @@
-// Package opened is an image as the packages behind kimage see it while it is opened: its memory, its
+// Package opened shows an image, while it is opened, to the packages that work for kimage: its memory, its
 // symbols and its sections, and what its functions' instructions show.
 //
 // It must not know of files, of profiles, or what is done with the image.
