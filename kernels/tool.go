@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"kprobelab/internal/debian"
@@ -71,8 +73,17 @@ func listed(list []*debian.Package) string {
 // qemuSuites have a QEMU that kernels run on: 7.2 of bookworm has a bug, by which a kernel dies now and then after cmpxchg16b.
 var qemuSuites = []string{"trixie", "trixie-backports"}
 
+// shell runs the script that Wrap writes; an image for containers may have none.
+const shell = "/bin/sh"
+
 // QEMU has the program that starts Debian's qemu-system-x86_64, with the libraries and the firmware beside it.
 func (s *Store) QEMU(ctx context.Context) (string, error) {
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		return "", errors.New("QEMU is not fetched: Debian's is for Linux/amd64")
+	}
+	if _, err := os.Stat(shell); err != nil {
+		return "", fmt.Errorf("QEMU is not fetched: %s, which starts it, is not here", shell)
+	}
 	dir, err := s.Tool(ctx, "qemu", qemuSuites, "qemu-system-x86")
 	if err != nil {
 		return "", err
@@ -117,7 +128,7 @@ func (s *Store) Wrap(dir, program string, args ...string) (string, error) {
 	for _, arg := range args {
 		words = append(words, quoted(arg))
 	}
-	text := fmt.Sprintf("#!/bin/sh\nexport QEMU_MODULE_DIR=%s\nexec %s \"$@\"\n", quoted(filepath.Join(dir, "usr", libraries, "qemu")), strings.Join(words, " "))
+	text := fmt.Sprintf("#!"+shell+"\nexport QEMU_MODULE_DIR=%s\nexec %s \"$@\"\n", quoted(filepath.Join(dir, "usr", libraries, "qemu")), strings.Join(words, " "))
 	at := filepath.Join(dir, filepath.Base(program)+".sh")
 	if err := replace(at, []byte(text)); err != nil {
 		return "", err

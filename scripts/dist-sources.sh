@@ -22,14 +22,6 @@ open() {
 
 for w in $wanted; do
 	name=${w%%=*} version=${w#*=}
-	case $version in
-	*'*')
-		# Only the upstream version of an archive is known: the newest package of it.
-		open
-		version=$(apt-cache -c "$apt_conf" showsrc "$name" | awk -v start="${version%\*}" '$1 == "Version:" && index($2, start) == 1 { print $2 }' | sort -V | tail -n 1)
-		[ -n "$version" ] || die "Debian's archive has no source package $w"
-		;;
-	esac
 	if [ ! -e "$keep/$name=$version/complete" ]; then
 		open
 		rm -rf "${keep:?}/$name=$version"

@@ -56,8 +56,11 @@ program=$work/linux-amd64/kprobelab
 "$program" completion bash >"$work/kprobelab.bash"
 "$program" completion zsh >"$work/_kprobelab"
 "$program" completion fish >"$work/kprobelab.fish"
-"$work/dist" archives "$work/link.map" "$root/.deps/unicorn" >"$work/static-archives.tsv"
-"$work/dist" describe "$version" "$work" "$work/static-archives.tsv"
+# The image has Debian's keys, so that it fetches kernels.
+keys=/usr/share/keyrings/debian-archive-keyring.gpg
+[ -r "$keys" ] || die "$keys is missing; as root: apt-get install debian-archive-keyring"
+"$work/dist" archives "$work/link.map" "$root/.deps/unicorn" "$keys" >"$work/static-archives.tsv"
+"$work/dist" describe "$version" "$work" "$work/static-archives.tsv" "$root/.deps/unicorn"
 cat LICENSE "$work/LICENCES.txt" >"$work/copyright"
 cp "$work/sbom.spdx.json" "$out/kprobelab-$version.spdx.json"
 cp "$work/static-archives.tsv" "$out/"
@@ -67,7 +70,8 @@ for system in linux-amd64 linux-arm64 darwin-arm64 darwin-amd64; do
 		"$work/kprobelab.1.gz=man/kprobelab.1.gz" "$work/kprobelab.bash=completion/kprobelab.bash" "$work/_kprobelab=completion/_kprobelab" "$work/kprobelab.fish=completion/kprobelab.fish"
 done
 "$work/dist" pack "$out/kprobelab-$version-windows-amd64.zip" "kprobelab-$version" "$work/windows-amd64/kprobelab.exe" LICENSE README.md "$work/LICENCES.txt" "$work/sbom.spdx.json"
-"$work/dist" image "$out/kprobelab-$version-oci.tar" "$version" "$program" LICENSE "$work/LICENCES.txt" "$work/sbom.spdx.json"
+"$work/dist" image "$out/kprobelab-$version-oci.tar" "$version" "$program=usr/bin/kprobelab" "$keys=${keys#/}" packaging/debian.sources=etc/apt/sources.list.d/debian.sources \
+	LICENSE=usr/share/doc/kprobelab/LICENSE "$work/LICENCES.txt=usr/share/doc/kprobelab/LICENCES.txt" "$work/sbom.spdx.json=usr/share/doc/kprobelab/sbom.spdx.json"
 
 say "packing the .deb and the .rpm"
 DIST_VERSION=$version DIST_TIME=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ) DIST_WORK=$work

@@ -3,6 +3,7 @@ package download
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -275,7 +276,7 @@ func (c *Client) retry(ctx context.Context, address string, do func(context.Cont
 		var lacks *missing
 		var never *refused
 		var path *fs.PathError
-		final := errors.As(err, &lacks) || errors.As(err, &never) || errors.As(err, &path) || errors.Is(err, ErrSum) || errors.Is(err, bounded.ErrTooLong)
+		final := errors.As(err, &lacks) || errors.As(err, &never) || errors.As(err, &path) || untrusted(err) || errors.Is(err, ErrSum) || errors.Is(err, bounded.ErrTooLong)
 		if final || n == tries || ctx.Err() != nil {
 			break
 		}
@@ -302,5 +303,15 @@ func short(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the connection broke off")
 	}
+	if untrusted(err) {
+		return fmt.Errorf("%w; the package ca-certificates has the usual authorities, $SSL_CERT_FILE names a file of others, and an address of http needs none", err)
+	}
 	return err
+}
+
+// untrusted reports whether a server's certificate is by an authority that this system does not know, or none is known.
+func untrusted(err error) bool {
+	var unknown x509.UnknownAuthorityError
+	var none x509.SystemRootsError
+	return errors.As(err, &unknown) || errors.As(err, &none)
 }

@@ -3,7 +3,9 @@ package download_test
 import (
 	"bytes"
 	"context"
+	"io"
 	"io/fs"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -192,4 +194,17 @@ func TestProxies(t *testing.T) {
 	b, err := c.Get(t.Context(), "http://nowhere.invalid/debian/x", 100)
 	require.NoError(t, err)
 	require.Equal(t, "by a proxy", string(b))
+}
+
+// A container may have no certificates: the sentence says what to do, and no other try helps.
+func TestServersOfUnknownAuthorities(t *testing.T) {
+	asked := 0
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	_, err := download.New(nil).Get(t.Context(), server.URL+"/f", 100)
+	require.ErrorIs(t, err, download.ErrAnswer)
+	require.ErrorContains(t, err, "SSL_CERT_FILE names a file")
+	require.Zero(t, asked)
 }

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// archive is a file that the linker put into the program, and the source package that it was built from.
-type archive struct{ file, source, version string }
+// archive is a file that is given away as another made it, in the program or in the image, and the source package that it was built from.
+type archive struct{ file, source, version, pkg string }
 
 // linked lists the archives and objects of a linker's map that are not of this build, each once.
 func linked(r io.Reader) ([]string, error) {
@@ -35,34 +35,47 @@ func linked(r io.Reader) ([]string, error) {
 	return list, lines.Err()
 }
 
-// sourceOf asks dpkg which source package a file of this system is built from; that of Unicorn's archive, which make
-// deps unpacks without dpkg, is in the file source beside it.
+// unicornPackage is the package that make deps unpacks.
+const unicornPackage = "libunicorn-dev"
+
+// copyrightOf reads the licences of a package.
+func copyrightOf(pkg, unicorn string) (string, error) {
+	file := filepath.Join("/usr/share/doc", pkg, "copyright")
+	if own := filepath.Join(unicorn, "copyright"); pkg == unicornPackage {
+		if _, err := os.Stat(own); err == nil {
+			file = own
+		}
+	}
+	text, err := os.ReadFile(file)
+	return string(text), err
+}
+
+// sourceOf returns the source package of a file: make deps has written it beside Unicorn's archive if it unpacked that
+// itself; dpkg knows it for the files of this system.
 func sourceOf(file, unicorn string) (archive, error) {
 	if filepath.Base(file) == "libunicorn.a" {
 		if text, err := os.ReadFile(filepath.Join(unicorn, "source")); err == nil {
 			if f := strings.Fields(string(text)); len(f) == 2 {
-				return archive{file, f[0], f[1]}, nil
+				return archive{file, f[0], f[1], unicornPackage}, nil
 			}
-		}
-		if text, err := os.ReadFile(filepath.Join(unicorn, "version")); err == nil {
-			return archive{file, "unicorn-engine", strings.TrimSpace(string(text)) + "*"}, nil
 		}
 	}
 	out, err := exec.Command("dpkg-query", "-S", file).Output()
 	owner, _, ok := strings.Cut(string(out), ": ")
 	if err != nil || !ok {
-		return archive{}, fmt.Errorf("%s is linked into the program, and no package has it: its source cannot be shipped", file)
+		return archive{}, fmt.Errorf("%s: no package has it, so its source cannot be shipped (for Unicorn's archive: remove .deps, run make deps again)", file)
 	}
 	out, err = exec.Command("dpkg-query", "-W", "-f", "${source:Package} ${source:Version}", owner).Output()
 	f := strings.Fields(string(out))
 	if err != nil || len(f) != 2 {
 		return archive{}, fmt.Errorf("dpkg does not know the source of %s, which has %s", owner, file)
 	}
-	return archive{file, f[0], f[1]}, nil
+	return archive{file, f[0], f[1], strings.TrimSuffix(owner, ":amd64")}, nil
 }
 
-// printArchives prints a line for each static archive of a linker's map: name, source package, version.
-func printArchives(w io.Writer, linkMap, unicorn string) error {
+// printArchives prints a line for each static archive of a linker's map, and for each of these other files: name, source package, version,
+// and the package that has the file.
+func printArchives(w io.Writer, linkMap, unicorn string, others []string) error {
 	f, err := os.Open(linkMap)
 	if err != nil {
 		return err
@@ -76,12 +89,12 @@ func printArchives(w io.Writer, linkMap, unicorn string) error {
 		return fmt.Errorf("%s names no file that was linked", linkMap)
 	}
 	var lines []string
-	for _, file := range files {
+	for _, file := range append(files, others...) {
 		a, err := sourceOf(file, unicorn)
 		if err != nil {
 			return err
 		}
-		lines = append(lines, filepath.Base(file)+"\t"+a.source+"\t"+a.version+"\n")
+		lines = append(lines, filepath.Base(file)+"\t"+a.source+"\t"+a.version+"\t"+a.pkg+"\n")
 	}
 	slices.Sort(lines)
 	_, err = io.WriteString(w, strings.Join(slices.Compact(lines), ""))

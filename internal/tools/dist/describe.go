@@ -17,9 +17,11 @@ import (
 	"kprobelab/internal/tools/licence"
 )
 
-// part is something that is linked into one of the programs.
+// part is something that is linked into one of the programs, or in the image.
 type part struct {
 	name, version, licence, place string
+	// relation is SPDX's word for what kprobelab does with it; empty for STATIC_LINK.
+	relation string
 	// texts are its licences' texts.
 	texts []string
 }
@@ -29,8 +31,8 @@ var systems = []struct{ os, arch, cgo, tags string }{
 	{"linux", "amd64", "1", "unicorn,netgo,osusergo"}, {"linux", "arm64", "0", ""}, {"darwin", "arm64", "0", ""}, {"darwin", "amd64", "0", ""}, {"windows", "amd64", "0", ""},
 }
 
-// describe writes sbom.spdx.json and LICENCES.txt into a folder: all Go modules of all programs, Go itself, and the static archives.
-func describe(version, folder, archives string) error {
+// describe writes sbom.spdx.json and LICENCES.txt into a folder: all Go modules of all programs, Go itself, the static archives and the image's keys.
+func describe(version, folder, archives, unicorn string) error {
 	when, err := epoch()
 	if err != nil {
 		return err
@@ -49,7 +51,7 @@ func describe(version, folder, archives string) error {
 		list = append(list, p)
 	}
 	slices.SortFunc(list, func(a, b *part) int { return cmp.Compare(a.name, b.name) })
-	static, err := staticParts(archives)
+	static, err := staticParts(archives, unicorn)
 	if err != nil {
 		return err
 	}
@@ -121,13 +123,13 @@ func spdxName(name string) string {
 	return name
 }
 
-// sourceLicences gives the licence of each source package of a static archive.
-var sourceLicences = map[string]string{"unicorn-engine": "GPL-2.0-only", "glibc": "LGPL-2.1-or-later"}
+// sourceLicences gives the licence of each source package of a static archive or another file.
+var sourceLicences = map[string]string{"unicorn-engine": "GPL-2.0-only", "glibc": "LGPL-2.1-or-later", "debian-archive-keyring": "GPL-2.0-or-later"}
 
 var gcc = regexp.MustCompile(`^gcc-\d+$`)
 
 // staticParts reads what dist archives has printed: a part for each source package.
-func staticParts(file string) ([]*part, error) {
+func staticParts(file, unicorn string) ([]*part, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -135,8 +137,8 @@ func staticParts(file string) ([]*part, error) {
 	var list []*part
 	for line := range strings.Lines(string(text)) {
 		f := strings.Split(strings.TrimSpace(line), "\t")
-		if len(f) != 3 {
-			return nil, fmt.Errorf("%s: %q is not a static archive, its source and a version", file, line)
+		if len(f) != 4 {
+			return nil, fmt.Errorf("%s: %q is not a file, its source, a version and a package", file, line)
 		}
 		if slices.ContainsFunc(list, func(p *part) bool { return p.name == f[1] }) {
 			continue
@@ -148,7 +150,15 @@ func staticParts(file string) ([]*part, error) {
 		if name == "" {
 			return nil, fmt.Errorf("the licence of %s, which is linked, is not in the table", f[1])
 		}
-		list = append(list, &part{name: f[1], version: f[2], licence: name, place: "pkg:deb/debian/" + f[1] + "@" + f[2] + "?arch=source"})
+		text, err := copyrightOf(f[3], unicorn)
+		if err != nil {
+			return nil, fmt.Errorf("the text of the licences of %s, which is given away: %w", f[3], err)
+		}
+		relation := "STATIC_LINK"
+		if filepath.Ext(f[0]) == ".gpg" {
+			relation = "CONTAINS" // the image has it beside the program
+		}
+		list = append(list, &part{name: f[1], version: f[2], licence: name, relation: relation, place: "pkg:deb/debian/" + f[1] + "@" + f[2] + "?arch=source", texts: []string{text}})
 	}
 	return list, nil
 }
@@ -164,12 +174,12 @@ func withGo(list []*part) ([]*part, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(list, &part{"go", f[1], "BSD-3-Clause", "pkg:generic/go@" + strings.TrimPrefix(f[1], "go"), []string{string(text)}}), nil
+	return append(list, &part{name: "go", version: f[1], licence: "BSD-3-Clause", place: "pkg:generic/go@" + strings.TrimPrefix(f[1], "go"), texts: []string{string(text)}}), nil
 }
 
 func writeLicences(file string, list []*part) error {
 	var b strings.Builder
-	b.WriteString("kprobelab is under GPL-2.0-only; the text is in LICENSE. The programs link these parts. The sources of kprobelab and its Go modules are in\nkprobelab-VERSION-source.tar.gz, those of the static archives in the folder sources.\n\n")
+	b.WriteString("kprobelab is under GPL-2.0-only; the text is in LICENSE. The programs link these parts; the image has Debian's keys, too. The sources of kprobelab and its Go modules are in\nkprobelab-VERSION-source.tar.gz, those of the static archives and the keys in the folder sources.\n\n")
 	for _, p := range list {
 		fmt.Fprintf(&b, "%s %s: %s\n", p.name, p.version, p.licence)
 	}
@@ -200,7 +210,7 @@ func spdx(version string, when time.Time, list []*part) map[string]any {
 	for _, p := range list {
 		id := "SPDXRef-" + notInID.ReplaceAllString(p.name, "-")
 		packages = append(packages, pack(id, p.name, p.version, p.licence, p.place))
-		relations = append(relations, object{"spdxElementId": root, "relationshipType": "STATIC_LINK", "relatedSpdxElement": id})
+		relations = append(relations, object{"spdxElementId": root, "relationshipType": cmp.Or(p.relation, "STATIC_LINK"), "relatedSpdxElement": id})
 	}
 	return object{"spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": "kprobelab-" + version,
 		"documentNamespace": "https://spdx.org/spdxdocs/kprobelab-" + version, "packages": packages, "relationships": relations,

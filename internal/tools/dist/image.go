@@ -6,38 +6,29 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"os"
-	"path/filepath"
+	"path"
+	"slices"
 	"time"
 )
 
 // user is the one that programs of the image run as.
 const user = 65532
 
-// imageFile writes an OCI image layout as a tar file: one layer with the program, a user that is not root, a home and
+// imageFile writes an OCI image layout as a tar file: one layer with the files, a user that is not root, a home and
 // a /tmp. No daemon and no root is needed.
-func imageFile(out, version, program string, docs []string) error {
+func imageFile(out, version string, files []string) error {
 	when, err := epoch()
 	if err != nil {
 		return err
 	}
-	text, err := os.ReadFile(program)
+	layer, err := entries("", files)
 	if err != nil {
 		return err
 	}
-	layer := []entry{
-		{"etc", 0o755, nil, 0}, {"home", 0o755, nil, 0}, {"home/kprobelab", 0o755, nil, user}, {"tmp", 0o1777, nil, 0}, {"usr", 0o755, nil, 0}, {"usr/bin", 0o755, nil, 0},
-		{"usr/share", 0o755, nil, 0}, {"usr/share/doc", 0o755, nil, 0}, {"usr/share/doc/kprobelab", 0o755, nil, 0},
-		{"etc/passwd", 0o644, []byte("root:x:0:0:root:/:/\nkprobelab:x:65532:65532:kprobelab:/home/kprobelab:/\n"), 0},
-		{"etc/group", 0o644, []byte("root:x:0:\nkprobelab:x:65532:\n"), 0},
-		{"usr/bin/kprobelab", 0o755, text, 0},
-	}
-	for _, d := range docs {
-		text, err := os.ReadFile(d)
-		if err != nil {
-			return err
-		}
-		layer = append(layer, entry{"usr/share/doc/kprobelab/" + filepath.Base(d), 0o644, text, 0})
-	}
+	layer = withFolders(append(layer,
+		entry{"home/kprobelab", 0o755, nil, user}, entry{"tmp", 0o1777, nil, 0},
+		entry{"etc/passwd", 0o644, []byte("root:x:0:0:root:/:/\nkprobelab:x:65532:65532:kprobelab:/home/kprobelab:/\n"), 0},
+		entry{"etc/group", 0o644, []byte("root:x:0:\nkprobelab:x:65532:\n"), 0}))
 	list, err := layout(layer, version, when)
 	if err != nil {
 		return err
@@ -47,6 +38,21 @@ func imageFile(out, version, program string, docs []string) error {
 		return err
 	}
 	return os.WriteFile(out, b.Bytes(), 0o644)
+}
+
+// withFolders adds the folders above each entry that are missing, as root's.
+func withFolders(list []entry) []entry {
+	there := map[string]bool{}
+	for _, e := range list {
+		there[e.name] = true
+	}
+	for _, e := range slices.Clone(list) {
+		for dir := path.Dir(e.name); dir != "." && !there[dir]; dir = path.Dir(dir) {
+			there[dir] = true
+			list = append(list, entry{dir, 0o755, nil, 0})
+		}
+	}
+	return list
 }
 
 // The types of the OCI image specification, with the fields that are used.

@@ -19,7 +19,7 @@ func main() {
 	}
 }
 
-var errUsage = errors.New("usage: dist pack OUT FOLDER FILE[=NAME]… | dist image OUT VERSION PROGRAM DOC… | dist describe VERSION FOLDER ARCHIVES | dist archives MAP UNICORN")
+var errUsage = errors.New("usage: dist pack OUT FOLDER FILE[=NAME]… | dist image OUT VERSION FILE[=NAME]… | dist describe VERSION FOLDER ARCHIVES UNICORN | dist archives MAP UNICORN [FILE…]")
 
 func do(args []string) error {
 	if len(args) < 3 {
@@ -29,11 +29,11 @@ func do(args []string) error {
 	case args[0] == "pack" && len(args) > 3:
 		return packFile(args[1], args[2], args[3:])
 	case args[0] == "image" && len(args) > 3:
-		return imageFile(args[1], args[2], args[3], args[4:])
-	case args[0] == "describe" && len(args) == 4:
-		return describe(args[1], args[2], args[3])
-	case args[0] == "archives" && len(args) == 3:
-		return printArchives(os.Stdout, args[1], args[2])
+		return imageFile(args[1], args[2], args[3:])
+	case args[0] == "describe" && len(args) == 5:
+		return describe(args[1], args[2], args[3], args[4])
+	case args[0] == "archives":
+		return printArchives(os.Stdout, args[1], args[2], args[3:])
 	}
 	return errUsage
 }

@@ -87,16 +87,16 @@ func TestStaticArchivesOfALinkersMap(t *testing.T) {
 	require.Equal(t, []string{"/nosuch/lib/libc.a", "/nosuch/libunicorn.a"}, files)
 }
 
+// The exact package is known or the release fails: a version that starts alike has other bytes.
 func TestSourceOfUnicorn(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "version"), []byte("2.1.1\n"), 0o600))
+	_, err := sourceOf("/nosuch/libunicorn.a", dir)
+	require.ErrorContains(t, err, "remove .deps")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "source"), []byte("unicorn-engine 2.1.1-2\n"), 0o600))
 	a, err := sourceOf("/nosuch/libunicorn.a", dir)
 	require.NoError(t, err)
-	require.Equal(t, archive{"/nosuch/libunicorn.a", "unicorn-engine", "2.1.1*"}, a)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "source"), []byte("unicorn-engine 2.1.1-2\n"), 0o600))
-	a, err = sourceOf("/nosuch/libunicorn.a", dir)
-	require.NoError(t, err)
-	require.Equal(t, archive{"/nosuch/libunicorn.a", "unicorn-engine", "2.1.1-2"}, a)
+	require.Equal(t, archive{"/nosuch/libunicorn.a", "unicorn-engine", "2.1.1-2", unicornPackage}, a)
 }
 
 // What is linked and has no known source or licence fails: it cannot be shipped.
@@ -105,10 +105,36 @@ func TestArchiveWithoutASourceFails(t *testing.T) {
 	require.ErrorContains(t, err, "its source cannot be shipped")
 	file := filepath.Join(t.TempDir(), "list")
 	require.NoError(t, os.WriteFile(file, []byte("libother.a\tother\t1.0\n"), 0o600))
-	_, err = staticParts(file)
+	_, err = staticParts(file, "")
+	require.ErrorContains(t, err, "is not a file, its source, a version and a package")
+	require.NoError(t, os.WriteFile(file, []byte("libother.a\tother\t1.0\tlibother-dev\n"), 0o600))
+	_, err = staticParts(file, "")
 	require.ErrorContains(t, err, "the licence of other")
-	require.NoError(t, os.WriteFile(file, []byte("crt1.o\tglibc\t2.36-9\nlibc.a\tglibc\t2.36-9\nlibgcc.a\tgcc-12\t12.2.0-14\nlibunicorn.a\tunicorn-engine\t2.1.1-2\n"), 0o600))
-	parts, err := staticParts(file)
+	require.NoError(t, os.WriteFile(file, []byte("libc.a\tglibc\t2.36-9\tlibnosuch-dev\n"), 0o600))
+	_, err = staticParts(file, "")
+	require.ErrorContains(t, err, "the text of the licences of libnosuch-dev")
+}
+
+// Each source package is a part once, with the texts of its licences; the keys are beside the program, not in it.
+func TestPartsOfStaticArchives(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "copyright"), []byte("the terms of Unicorn"), 0o600))
+	file := filepath.Join(dir, "list")
+	list := "keys.gpg\tdebian-archive-keyring\t2023\t" + unicornPackage + "\nlibc.a\tglibc\t2.36-9\t" + unicornPackage + "\nlibm.a\tglibc\t2.36-9\t" + unicornPackage +
+		"\nlibgcc.a\tgcc-12\t12.2.0-14\t" + unicornPackage + "\nlibunicorn.a\tunicorn-engine\t2.1.1-2\t" + unicornPackage + "\n"
+	require.NoError(t, os.WriteFile(file, []byte(list), 0o600))
+	parts, err := staticParts(file, dir)
 	require.NoError(t, err)
-	require.Len(t, parts, 3)
+	relations := map[string]string{}
+	for _, p := range parts {
+		require.Equal(t, []string{"the terms of Unicorn"}, p.texts)
+		relations[p.name] = p.relation
+	}
+	require.Equal(t, map[string]string{"debian-archive-keyring": "CONTAINS", "glibc": "STATIC_LINK", "gcc-12": "STATIC_LINK", "unicorn-engine": "STATIC_LINK"}, relations)
+}
+
+// A runtime that unpacks a layer makes missing folders as it likes: each is in the layer, a home is its user's.
+func TestFoldersOfALayer(t *testing.T) {
+	require.Equal(t, []entry{{"usr/bin/x", 0o755, []byte("x"), 0}, {"home/k", 0o755, nil, user}, {"usr/bin", 0o755, nil, 0}, {"usr", 0o755, nil, 0}, {"home", 0o755, nil, 0}},
+		withFolders([]entry{{"usr/bin/x", 0o755, []byte("x"), 0}, {"home/k", 0o755, nil, user}}))
 }

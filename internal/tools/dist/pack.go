@@ -32,25 +32,9 @@ func packFile(out, folder string, files []string) error {
 	if err != nil {
 		return err
 	}
-	var list []entry
-	for _, f := range files {
-		file, name, ok := strings.Cut(f, "=")
-		if !ok {
-			name = filepath.Base(file)
-		}
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		info, err := os.Stat(file)
-		if err != nil {
-			return err
-		}
-		mode := int64(0o644)
-		if info.Mode()&0o100 != 0 {
-			mode = 0o755
-		}
-		list = append(list, entry{path.Join(folder, name), mode, text, 0})
+	list, err := entries(folder, files)
+	if err != nil {
+		return err
 	}
 	var b bytes.Buffer
 	if strings.HasSuffix(out, ".zip") {
@@ -62,6 +46,31 @@ func packFile(out, folder string, files []string) error {
 		return err
 	}
 	return os.WriteFile(out, b.Bytes(), 0o644)
+}
+
+// entries reads files, each FILE or FILE=NAME, as entries below a folder.
+func entries(folder string, files []string) ([]entry, error) {
+	var list []entry
+	for _, f := range files {
+		file, name, ok := strings.Cut(f, "=")
+		if !ok {
+			name = filepath.Base(file)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		info, err := os.Stat(file)
+		if err != nil {
+			return nil, err
+		}
+		mode := int64(0o644)
+		if info.Mode()&0o100 != 0 {
+			mode = 0o755
+		}
+		list = append(list, entry{path.Join(folder, name), mode, text, 0})
+	}
+	return list, nil
 }
 
 // sorted is the list by names, so that the order of arguments does not matter.
