@@ -1,6 +1,8 @@
 #!/bin/sh
-# dist-sources.sh ARCHIVES FOLDER: fetches the source package of each static archive that dist archives has
-# listed (name, source package, version), in exactly that version, and checks by the checksums of Debian's index. They are kept in .cache/dist/sources.
+# dist-sources.sh ARCHIVES FOLDER: fetches the source package of each file that dist archives has listed (name, source package,
+# version), in exactly that version, and checks by the checksums of Debian's index. They are kept in .cache/dist/sources.
+# SOURCES=FOLDER has files of packages that the mirror lacks; apt takes those whose checksums are right. What is missing at the end is
+# printed, a package a line, and the exit code is then 1.
 set -eu
 scripts=$(cd "$(dirname "$0")" && pwd)
 root=${scripts%/*}
@@ -20,17 +22,24 @@ open() {
 	opened=yes
 }
 
+missing=
 for w in $wanted; do
 	name=${w%%=*} version=${w#*=}
-	if [ ! -e "$keep/$name=$version/complete" ]; then
+	if [ ! -e "$keep/$w/complete" ]; then
 		open
-		rm -rf "${keep:?}/$name=$version"
-		mkdir -p "$keep/$name=$version"
-		(cd "$keep/$name=$version" && apt-get -c "$apt_conf" source --download-only "$name=$version" >&2) ||
-			die "the source package $name $version did not arrive (apt's message is above)"
-		: >"$keep/$name=$version/complete"
+		rm -rf "${keep:?}/$w"
+		mkdir -p "$keep/$w"
+		case ${SOURCES:-yes} in yes | no) ;; *) cp "$SOURCES/$name"_* "$keep/$w/" 2>/dev/null || : ;; esac
+		if ! (cd "$keep/$w" && apt-get -c "$apt_conf" source --download-only "$w" >&2); then
+			say "the source package $name $version did not arrive (apt's message is above)"
+			missing=yes
+			printf '%s %s\n' "$name" "$version"
+			continue
+		fi
+		: >"$keep/$w/complete"
 	fi
 	mkdir -p "$out/$name"
-	find "$keep/$name=$version" -type f ! -name complete -exec cp -p {} "$out/$name/" \;
+	find "$keep/$w" -type f ! -name complete -exec cp -p {} "$out/$name/" \;
 	say "sources of $name $version"
 done
+[ -z "$missing" ]

@@ -1,7 +1,8 @@
 #!/bin/sh
 # dist.sh: all that a release has, into dist/ (make dist). The same commit makes the same bytes, in whatever folder:
 # names of folders, times, users and build IDs are in nothing. SOURCES=no leaves out the source packages of what is linked
-# statically, of which gcc's is 90 MB; without them the programs must not be given away.
+# statically, of which gcc's is 90 MB; SOURCES=FOLDER has files of packages that the mirror lacks. Without a source the programs must
+# not be given away: dist/NOT-A-RELEASE says why, and the exit code is 1.
 set -eu
 scripts=$(cd "$(dirname "$0")" && pwd)
 root=${scripts%/*}
@@ -41,9 +42,11 @@ build() {
 
 say "building for linux/amd64, with Unicorn"
 mkdir -p "$work/linux-amd64"
-# The map of the linker says which static archives are in the program.
+# The map of the linker says which static archives are in the program. The linker's flags take no path with a blank.
+map=$(mktemp /tmp/kprobelab-map.XXXXXX)
+trap 'rm -f "$map"' EXIT
 GOFLAGS='' go build -trimpath -buildvcs=auto -tags unicorn,netgo,osusergo \
-	-ldflags "-s -w -buildid= -linkmode external -extldflags '-static -Wl,--build-id=none -Wl,-Map=$work/link.map'" -o "$work/linux-amd64/kprobelab" ./cmd/kprobelab
+	-ldflags "-s -w -buildid= -linkmode external -extldflags '-static -Wl,--build-id=none -Wl,-Map=$map'" -o "$work/linux-amd64/kprobelab" ./cmd/kprobelab
 build linux arm64
 build darwin arm64
 build darwin amd64
@@ -59,7 +62,7 @@ program=$work/linux-amd64/kprobelab
 # The image has Debian's keys, so that it fetches kernels.
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
 [ -r "$keys" ] || die "$keys is missing; as root: apt-get install debian-archive-keyring"
-"$work/dist" archives "$work/link.map" "$root/.deps/unicorn" "$keys" >"$work/static-archives.tsv"
+"$work/dist" archives "$map" "$root/.deps/unicorn" "$keys" >"$work/static-archives.tsv"
 "$work/dist" describe "$version" "$work" "$work/static-archives.tsv" "$root/.deps/unicorn"
 cat LICENSE "$work/LICENCES.txt" >"$work/copyright"
 cp "$work/sbom.spdx.json" "$out/kprobelab-$version.spdx.json"
@@ -88,8 +91,24 @@ mkdir -p "$work/kprobelab-$version"
 git archive HEAD | tar -x -C "$work/kprobelab-$version"
 GOFLAGS='' go mod vendor -o "$work/kprobelab-$version/vendor"
 tar --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime="@$SOURCE_DATE_EPOCH" -C "$work" -c "kprobelab-$version" | gzip -9n >"$out/kprobelab-$version-source.tar.gz"
-if [ "${SOURCES:-yes}" != no ]; then "$scripts/dist-sources.sh" "$work/static-archives.tsv" "$out/sources"; fi
+why=$work/NOT-A-RELEASE
+: >"$why"
+if [ -n "$(git status --porcelain)" ]; then echo "git status shows changes" >>"$why"; fi
+if [ "${SOURCES:-yes}" = no ]; then
+	echo "the source packages were left out (SOURCES=no)" >>"$why"
+elif ! "$scripts/dist-sources.sh" "$work/static-archives.tsv" "$out/sources" >"$work/missing"; then
+	sed 's/^/the source package is missing: /' "$work/missing" >>"$why"
+	[ -s "$why" ] || die "no source packages (the message is above)"
+fi
 
-(cd "$out" && find . -type f ! -name SHA256SUMS | sed 's|^\./||' | sort | xargs sha256sum >"$work/SHA256SUMS" && mv "$work/SHA256SUMS" .)
+(cd "$out" && find . -type f | sed 's|^\./||' | sort | xargs sha256sum >"$work/SHA256SUMS" && mv "$work/SHA256SUMS" .)
+if [ -s "$why" ]; then
+	mv "$why" "$out/"
+	say "all else is in dist/, with its checksums in SHA256SUMS. Do not give it away:"
+	cat "$out/NOT-A-RELEASE" >&2
+	rm -rf "$work"
+	if [ "${SOURCES:-yes}" = no ] || [ -n "${DIRTY:-}" ]; then exit 0; fi
+	exit 1
+fi
 rm -rf "$work"
 say "all of it is in dist/; SHA256SUMS has the checksums"
