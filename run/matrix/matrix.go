@@ -103,7 +103,7 @@ func (m *Matrix) Run(ctx context.Context, do func(ctx context.Context, c *Cell))
 				began := time.Now()
 				do(ctx, c)
 				c.Took = time.Since(began)
-				m.repeated.ended(m, c)
+				m.repeated.ended(m, c, ctx.Err() != nil)
 			}
 		})
 	}
@@ -116,6 +116,7 @@ func (m *Matrix) Run(ctx context.Context, do func(ctx context.Context, c *Cell))
 			}
 		}
 		c.Code, c.Err = 1, ErrEnded
+		m.repeated.notRun(ctx.Err() != nil)
 	}
 	close(next)
 	all.Wait()

@@ -308,3 +308,41 @@ func TestRepeats(t *testing.T) {
 		})
 	}
 }
+
+// A run that the end of the context cuts short is no run that differs or fails.
+func TestRepeatsThatAreCutShort(t *testing.T) {
+	for name, c := range map[string]struct {
+		vary  bool
+		whole int
+		says  string
+		code  int
+	}{
+		"the_same":         {whole: 6, says: "ended after 6 of 20 runs: these have the same bytes"},
+		"seeds":            {vary: true, whole: 6, says: "ended after 6 of 20 runs with the seeds from 5 on: none of these failed"},
+		"the_first":        {says: "ended before the first run had ended: nothing is compared", code: 130},
+		"the_first_seed":   {vary: true, says: "ended before the first run had ended: nothing is compared", code: 130},
+		"between_two_runs": {whole: 1, says: "ended after 1 of 20 runs: these have the same bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+			m, err := Repeat("k", 20, 5, c.vary)
+			require.NoError(t, err)
+			ctx, end := context.WithCancel(t.Context())
+			ran := 0
+			m.Run(ctx, func(_ context.Context, cell *Cell) {
+				if cell.Release = "6.1"; ran == c.whole {
+					end()
+					cell.Code = 130
+					cell.Stdout.WriteString("o")
+					return
+				}
+				ran++
+				cell.Stdout.WriteString("out")
+			})
+			require.Equal(t, c.whole, ran)
+			require.Len(t, m.Cells, 1)
+			require.Equal(t, c.code, m.Code())
+			require.Equal(t, c.says, m.Repeated())
+		})
+	}
+}

@@ -22,7 +22,9 @@ type repeated struct {
 	first   bool
 	waiting []*Cell
 	found   *Cell
-	runs    int
+	// runs is how many of all runs have been judged. cut: the end of the context has ended the others, which say nothing.
+	runs, all int
+	cut       bool
 }
 
 // Repeat makes a matrix of n runs on one kernel. With vary, the runs have the seeds from seed on, and no more begin when
@@ -32,7 +34,7 @@ func Repeat(kernel string, n int, seed int64, vary bool) (*Matrix, error) {
 	if n < 1 || n > bounded.MatrixRepeats {
 		return nil, fmt.Errorf("%w: %d runs, and 1 to %d are possible", ErrKernels, n, bounded.MatrixRepeats)
 	}
-	m := &Matrix{repeated: &repeated{vary: vary}}
+	m := &Matrix{repeated: &repeated{vary: vary, all: n}}
 	for i := range n {
 		c := &Cell{Kernel: fmt.Sprintf("%s run %d", kernel, i+1), Label: fmt.Sprintf("run-%d", i+1), Seed: seed}
 		if vary {
@@ -54,22 +56,36 @@ func (r *repeated) over() bool {
 	return r.found != nil
 }
 
-// ended takes the end of a run, and forgets the output of a run that is as it should be.
-func (r *repeated) ended(m *Matrix, c *Cell) {
+// ended takes the end of a run, and forgets the output of a run that is as it should be. A run that was cut short is not judged.
+func (r *repeated) ended(m *Matrix, c *Cell, cut bool) {
 	if r == nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.runs++
+	if cut {
+		r.cut = true
+		return
+	}
 	r.waiting = append(r.waiting, c)
 	if r.first = r.first || c == m.Cells[0]; !r.first && !r.vary {
 		return
 	}
 	for _, w := range r.waiting {
+		r.runs++
 		r.judge(m, m.Cells[0], w)
 	}
 	r.waiting = nil
+}
+
+// notRun takes a run that does not begin: one is found, or the context has ended.
+func (r *repeated) notRun(cut bool) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cut = r.cut || cut
 }
 
 // judge decides about a run that has ended, as the first one has.
@@ -119,6 +135,12 @@ func (m *Matrix) Repeated() string {
 	switch {
 	case r == nil:
 		return ""
+	case r.found == nil && r.runs == 0:
+		return "ended before the first run had ended: nothing is compared"
+	case r.found == nil && r.cut && r.vary:
+		return fmt.Sprintf("ended after %d of %d runs with the seeds from %d on: none of these failed", r.runs, r.all, m.Cells[0].Seed)
+	case r.found == nil && r.cut:
+		return fmt.Sprintf("ended after %d of %d runs: these have the same bytes", r.runs, r.all)
 	case r.found == nil && r.vary:
 		return fmt.Sprintf("%d runs with the seeds from %d on: none failed", r.runs, m.Cells[0].Seed)
 	case r.found == nil:
