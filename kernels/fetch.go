@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -138,7 +139,7 @@ func (s *Store) fetch(ctx context.Context, text string, pin *Pin) (*Kernel, erro
 		if k, err := s.Find(text); err == nil {
 			return k, nil
 		} else if s.o.Offline {
-			return nil, fmt.Errorf("%s: %w", text, ErrOffline)
+			return nil, fmt.Errorf("%s: %w", cmp.Or(text, "a kernel"), ErrOffline)
 		}
 	}
 	release, l, err := s.resolve(ctx, text)

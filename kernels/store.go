@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,6 +44,9 @@ type Options struct {
 // ErrOffline is something that would have to be fetched, and must not.
 var ErrOffline = errors.New("it is not in the cache, and nothing is fetched (--offline)")
 
+// ErrFolder: there is no folder to keep kernels in, or it cannot be written.
+var ErrFolder = errors.New("there is no folder to keep kernels in")
+
 // Store is the folder of kernels and programs, with the archives from which it fetches more. It is
 // for one goroutine at a time. Several stores, of several processes too, may have one folder.
 type Store struct {
@@ -70,7 +74,7 @@ func Open(o *Options) (*Store, error) {
 	if s.o.Dir == "" {
 		dir, err := os.UserCacheDir()
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: %w", ErrFolder, err)
 		}
 		s.o.Dir = filepath.Join(dir, "kprobelab")
 	}
@@ -86,7 +90,7 @@ func Open(o *Options) (*Store, error) {
 		s.o.Say = io.Discard
 	}
 	if err := bounded.Ours(s.o.Dir); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err // programs from there are run
+		return nil, fmt.Errorf("%w: %w", ErrFolder, err) // programs from there are run
 	}
 	s.client = download.New(s.proxy)
 	s.client.Progress = s.o.Progress
@@ -101,9 +105,13 @@ func (s *Store) say(format string, args ...any) { fmt.Fprintf(s.o.Say, format+"\
 
 // lock takes the store's lock of a name.
 func (s *Store) lock(ctx context.Context, name string) (func(), error) {
-	return download.Lock(ctx, filepath.Join(s.o.Dir, locksDir, name), func() {
+	unlock, err := download.Lock(ctx, filepath.Join(s.o.Dir, locksDir, name), func() {
 		s.say("waiting for another process that fetches the same")
 	})
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		return nil, fmt.Errorf("%w: %v", ErrFolder, err) // each use of the folder begins with a lock; a missing one is no missing file of an archive
+	}
+	return unlock, err
 }
 
 // build makes a folder below the store. do fills a temporary folder, so that the folder is

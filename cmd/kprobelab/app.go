@@ -20,7 +20,7 @@ var groups = []cmdline.Group{
 	{Name: "Ask", Commands: []string{"explain", "scan", "check", "pack", "probe", "symbols", "info", "hazards", "decode", "selfcheck"}},
 	{Name: "Run", Commands: []string{"run", "exec", "uprobe", "stap", "bpftrace", "mount", "bench"}},
 	{Name: "Kernels", Commands: []string{"kernels", "boot"}},
-	{Name: "The program", Commands: []string{"completion", "man", "version"}},
+	{Name: "The program", Commands: []string{"doctor", "completion", "man", "version"}},
 }
 
 // limitsOf holds the limits of the commands: of a script and a guest as run does, of a list by the size of a kernel. A command
@@ -59,7 +59,10 @@ func newApp(t *term) *cmdline.App {
 	}
 	app.Commands = []*cli.Command{
 		runCommand(t), execCommand(t), uprobeCommand(t), serveCommand(t), bootCommand(t), mountCommand(t), probeCommand(t), stapCommand(t), bpftraceCommand(t), sampleCommand(t), exploreCommand(t), benchCommand(t), explainCommand(t), scanCommand(t), selfcheckCommand(t), hazardsCommand(t), symbolsCommand(t), infoCommand(t), decodeCommand(t),
-		checkCommand(t), packCommand(t), kernelsCommand(t), app.CompletionCommand(t.Out, "print a shell's completion script, which knows the image's symbols", described("completion")), manCommand(t, app), versionCommand(t),
+		checkCommand(t), packCommand(t), kernelsCommand(t), doctorCommand(t), app.CompletionCommand(t.Out, "print a shell's completion script, which knows the image's symbols", described("completion")), manCommand(t, app), versionCommand(t),
+	}
+	if t.OutIsTerminal {
+		app.First = helpFile("first.part")
 	}
 	app.Prepare()
 	for _, c := range app.Commands {

@@ -12,6 +12,7 @@ import (
 
 	"kprobelab/internal/callsyntax"
 	"kprobelab/internal/cmdline"
+	"kprobelab/internal/doctor"
 	"kprobelab/internal/engine"
 	"kprobelab/internal/terminal"
 	"kprobelab/kimage"
@@ -103,6 +104,9 @@ func (t *term) report(err error) int {
 	var syntax *callsyntax.Error
 	if errors.As(err, &syntax) {
 		fmt.Fprintln(t.Err, terminal.Indent(syntax.Caret()))
+	}
+	if next := doctor.Next(err); next != "" {
+		t.Sayf("  next: %s", next)
 	}
 	return exitCode(err)
 }

@@ -151,3 +151,27 @@ func TestBytesOfAScript(t *testing.T) {
 		})
 	}
 }
+
+// On a terminal, the program without words shows three things to try. Each works at once, with an empty home and without a
+// network, and prints something.
+func TestThreeThingsToTryOnATerminal(t *testing.T) {
+	shown := onTerminals(t, []string{"kprobelab"}, true, true)[0]
+	require.Equal(t, helpFile("first.part"), shown)
+	require.Contains(t, onTerminals(t, []string{"kprobelab"}, false, true)[0], "Usage:")
+	require.Contains(t, onTerminals(t, []string{"kprobelab", "--help"}, true, true)[0], "Usage:")
+	t.Setenv("HOME", "")
+	t.Setenv("XDG_CACHE_HOME", "")
+	t.Setenv("KPROBELAB_MIRROR", "file:///nowhere")
+	n := 0
+	for line := range strings.Lines(shown) {
+		command, ok := strings.CutPrefix(line, "   kprobelab ")
+		if !ok {
+			continue
+		}
+		n++
+		code, out := typed(strings.TrimSpace(command))
+		require.Zero(t, code, out)
+		require.NotEmpty(t, out)
+	}
+	require.Equal(t, 3, n)
+}

@@ -2,6 +2,7 @@ package cmdline
 
 import (
 	"context"
+	"io"
 	"runtime/debug"
 
 	"github.com/urfave/cli/v3"
@@ -19,6 +20,9 @@ type App struct {
 	Permuted []string
 	// Shells are the completion scripts by shell.
 	Shells map[string]string
+
+	// First is printed in place of the help if the command line has no words; "" prints the help.
+	First string
 
 	// all is whether the help that is asked for tells all.
 	all bool
@@ -41,6 +45,10 @@ func (a *App) Prepare() {
 	a.Action = func(_ context.Context, c *cli.Command) error {
 		if c.Args().Present() {
 			return NoCommand(c, c.Args().First())
+		}
+		if a.First != "" && c.NumFlags() == 0 {
+			_, err := io.WriteString(c.Root().Writer, a.First)
+			return err
 		}
 		return cli.ShowAppHelp(c)
 	}

@@ -8,7 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
+
+	"kprobelab/internal/bounded"
 )
 
 // ErrNoFUSE says that this system or this user cannot mount.
@@ -25,10 +28,13 @@ type host struct {
 	opens func(name string) error
 	// fusermount returns the path of the program that mounts for ordinary users.
 	fusermount func() (string, error)
+	// status is the text of /proc/self/status, "" if unknown.
+	status string
 }
 
 func thisHost() host {
-	return host{root: root(), stat: os.Stat, opens: opens, fusermount: fusermount}
+	status, _ := bounded.ReadFile("/proc/self/status", bounded.Configuration)
+	return host{root: root(), stat: os.Stat, opens: opens, fusermount: fusermount, status: string(status)}
 }
 
 func root() bool { return os.Geteuid() == 0 }
@@ -69,6 +75,9 @@ func (h host) missing() []string {
 			out = append(out, "as an ordinary user that needs fusermount3, which is not there; install the package fuse3, or mount as root")
 		}
 	}
+	if why := h.bound(); why != "" {
+		out = append(out, why)
+	}
 	i, err := h.stat(device)
 	if err != nil {
 		return append(out, device+" is not there; the host's kernel needs its fuse module (modprobe fuse), a container needs --device "+device)
@@ -77,6 +86,27 @@ func (h host) missing() []string {
 		return append(out, h.closed(i, err))
 	}
 	return out
+}
+
+// capSysAdmin is the bit of the capability to mount.
+const capSysAdmin = 1 << 21
+
+// bound returns the reason why this process, or a setuid program that it starts, gets no right to mount, with the remedy; ""
+// if it does.
+func (h host) bound() string {
+	lacks := func(field string) bool {
+		_, rest, ok := strings.Cut(h.status, "\n"+field+":\t")
+		value, _, _ := strings.Cut(rest, "\n")
+		set, err := strconv.ParseUint(value, 16, 64)
+		return ok && err == nil && set&capSysAdmin == 0
+	}
+	switch {
+	case h.root && lacks("CapEff"), lacks("CapBnd"):
+		return "the capability SYS_ADMIN is taken from this process; a container needs --cap-add SYS_ADMIN"
+	case !h.root && strings.Contains(h.status, "\nNoNewPrivs:\t1\n"):
+		return "this process may gain no rights (no_new_privs), so fusermount3 cannot mount; start it without that, or mount as root"
+	}
+	return ""
 }
 
 // closed returns the reason why the device cannot be opened, with the remedy.

@@ -93,7 +93,7 @@ func New(dir string, t tracing.Tree, o *Options) (*Mount, error) {
 		err = m.server.WaitMount()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w at %s: %v", ErrNoFUSE, dir, err)
+		return nil, fmt.Errorf("%w at %s: %s; a container needs --device %s --cap-add SYS_ADMIN", ErrNoFUSE, dir, strings.TrimSpace(err.Error()), device)
 	}
 	return m, nil
 }

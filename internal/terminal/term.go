@@ -23,7 +23,7 @@ type Term struct {
 	// RawOut and RawErr get what a guest's program writes, as it is if they are no terminals or after Raw.
 	RawOut, RawErr io.Writer
 	// ErrIsTerminal is whether progress is shown.
-	ErrIsTerminal bool
+	OutIsTerminal, ErrIsTerminal bool
 	// Report prints an error and returns the exit code; Exit ends the process. Limits call both.
 	Report func(error) int
 	Exit   func(code int)
@@ -53,7 +53,7 @@ func New(stdout, stderr io.Writer) *Term {
 		Out: &printable.Writer{W: written, Colour: coloured(stdout)}, OutStyle: colour.Style(coloured(stdout)),
 		Err: &printable.Writer{W: writtenErr, Colour: coloured(stderr)}, ErrStyle: colour.Style(coloured(stderr)),
 		bare: stderr, written: written, writtenErr: writtenErr, RawOut: written, RawErr: writtenErr,
-		ErrIsTerminal: isTerminal(stderr), Exit: os.Exit, ended: &atomic.Bool{},
+		OutIsTerminal: isTerminal(stdout), ErrIsTerminal: isTerminal(stderr), Exit: os.Exit, ended: &atomic.Bool{},
 	}
 	if isTerminal(stdout) {
 		t.RawOut = &printable.Writer{W: written} // colours are the command's own

@@ -38,7 +38,7 @@ var order = [][]string{
 	{"script", "boot", "internal/explore"},
 	{"run"},
 	{"internal/mount", "run/matrix"},
-	{"kprobestest", "internal/bench", "internal/page"},
+	{"kprobestest", "internal/bench", "internal/page", "internal/doctor"},
 	{"cmd/kprobelab"},
 }
 
