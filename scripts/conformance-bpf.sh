@@ -34,7 +34,9 @@ arguments() {
 	filetop | slabratetop | tcptop | biotop) echo -C 1 4 ;;
 	cachestat | vfsstat) echo 1 4 ;;
 	memleak) echo -a 2 2 ;;
-	llcstat | profile) echo 2 ;;
+	llcstat) echo 2 ;;
+	# Of a user stack, the tool reads through NULL when the process has ended, under QEMU and here: which process it samples is chance.
+	profile) echo -K 2 ;;
 	esac
 }
 : >"$out/tools.sh"
