@@ -104,15 +104,20 @@ without_cgo() (
 # make soak runs the race detector over the rest, too: code of one goroutine, and the command line where
 # it runs guest code, of which minutes add no goroutine, or prints and refuses. Signals, progress, mounts,
 # the page's server, kernels that are fetched, and what works on several files at once stay. A new test of the
-# command line is run here until it is named below.
+# command line is run here until it is named below. Of other packages, long tests of one goroutine are named, too.
 tests_race() {
 	started='\bgo (func|[A-Za-z_.]+\()|errgroup|sync\.WaitGroup|t\.Parallel'
 	packages=$(go list -f '{{.Dir}}' ./... | while read -r dir; do
 		if grep -qE "$started" "$dir"/*.go; then echo "$dir"; fi
 	done)
 	guests='^Test(EveryAddressIsAnsweredAlike|ScriptsOn(Dumps|RealKernels)|Slide.*|Drawn.*|AliasesOnBootedKernels|PlacesMeanTheSame.*)$'
-	guests="$guests|^TestScripts\$/^(bench|bench_against|bpftrace|engine|engine_failure|events|exec|explain|hazards|info|json|old|optimized|perfetto|probe|run|sample|stap|steps|symbols|uprobe|usage|watch)\$"
-	guests="$guests|^Test(SamplesAreDocumentedAsTheyPrint|ReadmeShowsWhatIsPrinted|OptimizationIsDocumentedAsItPrints|ValuesFetched|TooManyTasks|SanitizedProgramsHaveUprobes|StapPointsOfAKernelWithDWARF|StapListOfAKernelWithDWARF|BytesOfAScript)\$"
+	guests="$guests|^TestScripts\$/^(bad_input|bench|bench_against|bounds|bpftrace|decode_vendor|decoder|engine|engine_failure|events|exec|explain|explore|hazards|info|json|kernel|limits|old|optimized|perfetto|probe|run|sample|selfcheck|stap|steps|symbols|uprobe|usage|watch)\$"
+	guests="$guests|^Test(SamplesAreDocumentedAsTheyPrint|ReadmeShowsWhatIsPrinted|OptimizationIsDocumentedAsItPrints|ValuesFetched|TooManyTasks|SanitizedProgramsHaveUprobes|StapPointsOfAKernelWithDWARF|StapListOfAKernelWithDWARF|BytesOfAScript|RawOfAGuestOnATerminal|FilesThatAreTooLong|UnknownCPU)\$"
+	# machine, decoder and decoder/compare, internal/selfcheck, internal/archive
+	guests="$guests|^(FuzzNestedRuns|Test(GuestCodeCannotOverrunTheTranslations|RealKernelFunctions|(Long)?Patched(Code|Blocks)DoNotPileUp|HandlersDoNotPileUp|OneHandlerCallsTooMuch))\$"
+	guests="$guests|^Test(EveryRowIsDecoded|LengthsAgainstObjdump|ReadersAgreeOnEveryRow|KernelViewIsTheKernels|EveryOpcodeComesUp)\$"
+	guests="$guests|^Test(UprobesAgainstImage|ImageDecides(AsTheRules|AgainstWrongRules)|WrongRulesShow|FunctionsThatDoNotAnswer|BootedKernelsAgreeWithTheRules)\$"
+	guests="$guests|^Test(DifferencesAnswerTheSame|ShrinkGoesOn|DifferencesWithoutTheirBase|TwoBuildsOfOneRelease)\$"
 	# shellcheck disable=SC2086
 	tests -race -short -timeout 30m -skip "$guests" $packages
 }

@@ -4,14 +4,18 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"kprobelab"
@@ -26,7 +30,7 @@ import (
 type options struct {
 	qemu, init, cpu, object, keep string
 	again, measured               bool
-	points, names                 int
+	points, names, together       int
 	seed                          uint64
 	limit                         time.Duration
 }
@@ -44,24 +48,40 @@ func main() {
 	flag.IntVar(&o.names, "names", 200, "how many definitions to write by name, too")
 	flag.Uint64Var(&o.seed, "seed", 1, "chooses the points")
 	flag.DurationVar(&o.limit, "limit", 10*time.Minute, "how long a kernel may run")
+	flag.IntVar(&o.together, "together", runtime.NumCPU(), "how many kernels run at the same time")
 	flag.Parse()
 	// An interrupt reaches QEMU too and ends it; this program goes on, to clean
 	// up.
 	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	differ, skipped := false, false
+	var printing sync.Mutex
+	var guests sync.WaitGroup
+	places := make(chan struct{}, max(1, o.together))
 	for _, kernel := range flag.Args() {
 		for _, cpu := range strings.Fields(o.cpu) {
-			if interrupted.Err() != nil {
-				os.Exit(1)
-			}
-			err := o.one(kernel, cpu)
-			if err != nil {
-				fmt.Println("  " + err.Error())
-			}
-			skipped = skipped || errors.Is(err, errNotRun)
-			differ = differ || err != nil && !errors.Is(err, errNotRun)
+			places <- struct{}{}
+			guests.Go(func() {
+				defer func() { <-places }()
+				if interrupted.Err() != nil {
+					return
+				}
+				var report bytes.Buffer
+				err := o.one(kernel, cpu, &report)
+				if err != nil {
+					fmt.Fprintln(&report, "  "+err.Error())
+				}
+				printing.Lock()
+				defer printing.Unlock()
+				fmt.Printf("\n%s on %s\n%s", kernel, cpu, &report)
+				skipped = skipped || errors.Is(err, errNotRun)
+				differ = differ || err != nil && !errors.Is(err, errNotRun)
+			})
 		}
+	}
+	guests.Wait()
+	if interrupted.Err() != nil {
+		os.Exit(1)
 	}
 	if skipped {
 		fmt.Println("conformance was NOT checked where a kernel did not run")
@@ -78,9 +98,8 @@ func main() {
 // about the kernel's answers.
 var errNotRun = errors.New("the guest did not run to its end")
 
-// one asks one kernel on one processor.
-func (o *options) one(kernel, cpu string) error {
-	fmt.Printf("\n%s on %s\n", kernel, cpu)
+// one asks one kernel on one processor, and reports to out.
+func (o *options) one(kernel, cpu string, out io.Writer) error {
 	open := kimage.Open
 	if o.measured {
 		open = kprobelab.OpenImage
@@ -93,7 +112,7 @@ func (o *options) one(kernel, cpu string) error {
 	if err != nil {
 		return err
 	}
-	r, err := a.Compare(img, os.Stdout)
+	r, err := a.Compare(img, out)
 	if err != nil {
 		return err
 	}
@@ -165,7 +184,7 @@ func (o *options) ask(img *kimage.Image, kernel, cpu string) (*conformance.Asked
 		m.Files[frame.ObjectFile] = a.Object
 	}
 	b, err := conformance.Ask(m, img, len(points), func(what string) {
-		fmt.Printf("  %4.0f s  %s\n", time.Since(began).Seconds(), what)
+		fmt.Printf("%4.0f s  %s on %s: %s\n", time.Since(began).Seconds(), release(kernel), cpu, what)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotRun, err)
