@@ -30,7 +30,7 @@ func (s *Store) CheckKeys() error {
 }
 
 // Reach asks the archive for one short file, the signature of a suite, and returns nil if the archive answers: also if it
-// answers that there is no such file. It changes nothing in the store.
+// answers that there is no such file. It tries once, and changes nothing in the store.
 func (s *Store) Reach(ctx context.Context) error {
 	base, err := s.Mirror()
 	if err != nil {
@@ -39,7 +39,9 @@ func (s *Store) Reach(ctx context.Context) error {
 	if s.o.Offline {
 		return fmt.Errorf("%s: %w", base, ErrOffline)
 	}
-	_, err = s.client.Get(ctx, base+"/dists/"+qemuSuites[0]+"/Release.gpg", bounded.SignedIndex)
+	client := *s.client
+	client.Once = true
+	_, err = client.Get(ctx, base+"/dists/"+qemuSuites[0]+"/Release.gpg", bounded.SignedIndex)
 	if errors.Is(err, fs.ErrNotExist) && !strings.HasPrefix(base, "file:") {
 		return nil
 	}

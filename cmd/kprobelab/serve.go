@@ -54,7 +54,7 @@ func serve(ctx context.Context, t *term, c *cli.Command) error {
 	var missing *fs.PathError
 	switch {
 	case errors.As(err, &missing) && missing.Path == page && errors.Is(err, fs.ErrNotExist):
-		return fail(exitImage, fmt.Errorf("there is no page at %s: `make page` makes it in bin of the checkout; --page FILE names another", page))
+		return fail(exitImage, fmt.Errorf("there is no page at %s: --page FILE names one, as kprobelab-VERSION.html of a release; `make page` makes it in bin of a checkout", page))
 	case err != nil:
 		return fail(exitImage, err)
 	}

@@ -171,7 +171,10 @@ func writable(folder string) (free uint64, err error) {
 	}
 	probe, err := os.CreateTemp(folder, ".kprobelab-*")
 	if err != nil {
-		return 0, err
+		if path := (*os.PathError)(nil); errors.As(err, &path) {
+			err = path.Err
+		}
+		return 0, fmt.Errorf("nothing can be written into %s: %w", folder, err)
 	}
 	err = errors.Join(probe.Close(), os.Remove(probe.Name()))
 	return freeSpace(folder), err

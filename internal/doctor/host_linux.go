@@ -114,6 +114,9 @@ func namespace() error {
 	if errors.Is(err, syscall.ENOENT) { // of the program: the namespace was made before it
 		return nil
 	}
+	if errors.Is(err, syscall.ENOSPC) {
+		return errors.New("user.max_user_namespaces is reached")
+	}
 	return fmt.Errorf("the system refuses one: %w", err)
 }
 

@@ -13,14 +13,15 @@ import (
 
 // The next commands, each for a report's line and for the error of the same cause.
 const (
+	nextImport   = "kprobelab kernels import FILE, with a file that kprobelab kernels export has written elsewhere"
 	nextEngine   = "take the release's program for Linux/amd64, or run make build in a checkout"
 	nextFolder   = "name a folder of yours: XDG_CACHE_HOME=FOLDER kprobelab ..."
 	nextRoom     = "make room: kprobelab kernels list, then kprobelab kernels remove RELEASE; or XDG_CACHE_HOME=FOLDER kprobelab ..."
-	nextNetwork  = "name a proxy or a mirror: http_proxy=URL or KPROBELAB_MIRROR=URL kprobelab ...; without a network: kprobelab kernels import FILE, with a file that kprobelab kernels export has written elsewhere"
+	nextNetwork  = "name a proxy or a mirror: http_proxy=URL or KPROBELAB_MIRROR=URL kprobelab ...; without a network: " + nextImport
 	nextMirror   = "KPROBELAB_MIRROR=http://deb.debian.org/debian kprobelab ..."
 	nextKeys     = "install Debian's package debian-archive-keyring, or name its file: kprobelab kernels --keyring FILE fetch RELEASE"
-	nextQEMU     = "install qemu-system-x86 (10 or newer), or name one: KPROBELAB_QEMU=FILE kprobelab ...; without QEMU: kprobelab kernels import FILE, with a file that kprobelab kernels export has written elsewhere"
-	nextOffline  = "leave out --offline, or kprobelab kernels import FILE, with a file that kprobelab kernels export has written elsewhere"
+	nextQEMU     = "install qemu-system-x86 (10 or newer), or name one: KPROBELAB_QEMU=FILE kprobelab ...; without QEMU: " + nextImport
+	nextOffline  = "leave out --offline, or kprobelab kernels import FILE"
 	nextMount    = "without a mount, kprobelab run has the same events: kprobelab run -e 'p:NAME FUNCTION' --call 'FUNCTION()'"
 	nextCompiler = "install gcc and make (apt-get install gcc make)"
 	nextImage    = "name a kernel: an IMAGE, --kernel 6.12 (fetched), or - for the guest kernel inside the program"

@@ -185,8 +185,12 @@ func (f *Facts) folder() Check {
 
 func (f *Facts) kept() Check {
 	c := Check{"kernels", OK, fmt.Sprintf("%d kept, %d of them booted", f.Kernels, f.Dumps), ""}
-	if f.Dumps == 0 {
+	switch {
+	case f.Dumps > 0:
+	case f.fetches() && f.qemu().State != Missing:
 		c.State, c.Next = Later, "kprobelab kernels boot 6.12"
+	default:
+		c.State, c.Next = Missing, nextImport
 	}
 	return c
 }
@@ -267,7 +271,20 @@ func (f *Facts) headers() Check {
 	case f.fetches():
 		return Check{"headers", Later, "they are fetched when exec --build needs them", ""}
 	}
-	return Check{"headers", Missing, "there are none, and none can be fetched", nextNetwork}
+	return Check{"headers", Missing, "there are none, and none can be fetched", f.nextFetch()}
+}
+
+// nextFetch is what to do where nothing can be fetched.
+func (f *Facts) nextFetch() string {
+	switch {
+	case f.MirrorErr != nil:
+		return Next(f.MirrorErr)
+	case f.KeysErr != nil:
+		return nextKeys
+	case f.FolderErr != nil:
+		return nextFolder
+	}
+	return nextNetwork
 }
 
 // size is a number of bytes in words.

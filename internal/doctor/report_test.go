@@ -50,6 +50,7 @@ func TestWhatIsMissing(t *testing.T) {
 		"no_home_and_no_dump":  {func(f *Facts) { f.FolderErr, f.Dumps = errors.New("HOME is not set"), 0 }, "folder", Missing, "HOME is not set", nextFolder, "kernels fetch, boot, exec, exec --build"},
 		"little_room":          {func(f *Facts) { f.Free = 5 << 20 }, "folder", Short, "5 MiB free", "kernels remove", ""},
 		"no_dump":              {func(f *Facts) { f.Dumps = 0 }, "kernels", Later, "1 kept, 0 of them booted", "kprobelab kernels boot 6.12", ""},
+		"no_dump_no_network":   {func(f *Facts) { f.Dumps, f.NetworkErr = 0, errors.New("none") }, "kernels", Missing, "0 of them booted", nextImport, "kernels fetch"},
 		"no_network":           {func(f *Facts) { f.NetworkErr = errors.New("network is unreachable") }, "network", Missing, "network is unreachable", "kernels import", "kernels fetch"},
 		"offline":              {func(f *Facts) { f.Offline = true }, "network", OK, "not asked", "", ""},
 		"no_mirror":            {func(f *Facts) { f.MirrorErr = kernels.ErrMirror }, "network", Missing, "no mirror of Debian's", "KPROBELAB_MIRROR", "kernels fetch"},
@@ -62,6 +63,7 @@ func TestWhatIsMissing(t *testing.T) {
 		"no_user_namespace":    {func(f *Facts) { f.NamespaceErr = syscall.EPERM }, "userns", OK, "no command needs them", "", ""},
 		"no_compiler":          {func(f *Facts) { f.Missing = []string{"gcc", "make"} }, "compiler", Missing, "gcc and make cannot be found", "apt-get install gcc make", "exec --build"},
 		"headers_come":         {func(f *Facts) { f.Headers = 0 }, "headers", Later, "fetched when", "", ""},
+		"no_headers_no_keys":   {func(f *Facts) { f.Headers, f.KeysErr = 0, debian.ErrKeys }, "headers", Missing, "none can be fetched", nextKeys, "kernels fetch, exec --build"},
 		"no_headers_no_mirror": {func(f *Facts) { f.Headers, f.NetworkErr = 0, errors.New("none") }, "headers", Missing, "none can be fetched", "kernels import", "kernels fetch, exec --build"},
 	} {
 		t.Run(name, func(t *testing.T) {

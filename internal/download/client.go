@@ -41,6 +41,8 @@ type Client struct {
 	// Pause is the wait before the server of a broken connection is tried again, times the number
 	// of the try.
 	Pause time.Duration
+	// Once tries each server once.
+	Once bool
 }
 
 // New makes a client. It uses the proxies of the environment, or else the result of proxy for a
@@ -277,7 +279,7 @@ func (c *Client) retry(ctx context.Context, address string, do func(context.Cont
 		var never *refused
 		var path *fs.PathError
 		final := errors.As(err, &lacks) || errors.As(err, &never) || errors.As(err, &path) || untrusted(err) || errors.Is(err, ErrSum) || errors.Is(err, bounded.ErrTooLong)
-		if final || n == tries || ctx.Err() != nil {
+		if final || c.Once || n == tries || ctx.Err() != nil {
 			break
 		}
 		select {
