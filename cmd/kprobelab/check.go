@@ -16,10 +16,12 @@ import (
 	"kprobelab/internal/archive"
 	"kprobelab/internal/cmdline"
 	"kprobelab/internal/report"
+	"kprobelab/internal/shard"
 	"kprobelab/kprobes/hazard"
 )
 
 func checkCommand(t *term) *cli.Command {
+	var part shard.Part
 	return &cli.Command{
 		Name:        "check",
 		Usage:       "tell whether a tool's probes attach, and how they run, on several kernels",
@@ -30,21 +32,19 @@ func checkCommand(t *term) *cli.Command {
 			&cli.StringSliceFlag{Name: "release", Usage: "of the archive, the releases that match `GLOB` (repeatable)"},
 			&cli.BoolFlag{Name: "changed", Usage: "with --archive: only the probes that some kernels answer differently"},
 			&cli.StringSliceFlag{Name: "allow", Usage: "let this `HAZARD` pass, by its name (repeatable)"},
-			&cli.StringFlag{Name: "format", Usage: "`FORMAT`: " + strings.Join(checkFormats, ", ") + " (error lines that a CI host shows beside the list)"},
+			&cli.StringFlag{Name: "format", Usage: "`FORMAT`: " + strings.Join(report.CheckFormats, ", ") + " (error lines that a CI host shows beside the list)"},
 			&cli.StringFlag{Name: "via", Value: "module", Usage: "attach what a text names by `WAY`: module (register_kprobe), events (kprobe_events), bpf (a perf event)"},
 			&cli.BoolFlag{Name: "tsv", Usage: "as --format tsv: a header, and a line for each probe and image"},
 			&cli.BoolFlag{Name: "json", Usage: "as --format json: one object with images, and probes with an answer for each image"},
+			shardFlag(&part, "the kernels"),
 			decoderFlag("x86asm"), debuginfoFlag(),
 		}, imageFlags()...),
-		Action: func(_ context.Context, c *cli.Command) error { return t.differences(check(t, c)) },
+		Action: func(_ context.Context, c *cli.Command) error { return t.differences(check(t, c, part)) },
 	}
 }
 
-// checkFormats are the forms of check's output.
-var checkFormats = []string{"text", "tsv", "json", "junit", "annotations"}
-
-func check(t *term, c *cli.Command) error {
-	format, err := checkFormat(c)
+func check(t *term, c *cli.Command, part shard.Part) error {
+	format, err := checkFormat(c, "text")
 	if err != nil {
 		return err
 	}
@@ -60,16 +60,29 @@ func check(t *term, c *cli.Command) error {
 	if !ok {
 		return usagef("--via takes module, events or bpf, not %q", c.String("via"))
 	}
-	r := report.Check{Allow: map[hazard.ID]bool{}}
-	if err := allow(r.Allow, c.StringSlice("allow")); err != nil {
-		return err
+	allowed, err := hazard.Named(c.StringSlice("allow"))
+	if err != nil {
+		return usagef("--allow: %w", err)
 	}
 	probes, err := readProbes(args[0])
 	if err != nil {
 		return err
 	}
 	report.AskBy(probes, via)
-	for _, path := range args[1:] {
+	var files []string
+	if dir != "" {
+		if files, err = packedFiles(dir, c.StringSlice("release")); err != nil {
+			return err
+		}
+	}
+	form := report.CheckForm{Format: format, List: args[0], Files: len(files), Changed: c.Bool("changed"), Allow: allowed}
+	out, err := t.shard(part, slices.Concat(args[1:], files), "kernels", form)
+	if err != nil {
+		return err
+	}
+	images, mine := shard.Of(part, args[1:]), shard.Of(part, slices.Concat(args[1:], files))
+	var columns []report.Column
+	for _, path := range images {
 		img, err := openImage(t, c, path)
 		if err != nil {
 			return err
@@ -77,31 +90,25 @@ func check(t *term, c *cli.Command) error {
 		kernel := report.OfImage(img)
 		info := debuginfoOf(c, img)
 		kernel.Define, kernel.Callers = info.Definitions, info.Inlined
-		r.Add(kernel, probes)
+		one := &report.Check{Allow: allowed}
+		one.Add(kernel, probes)
+		columns = append(columns, report.Column{Check: one})
 	}
-	var unread error
-	if dir != "" {
-		asked := len(r.Images)
-		if unread, err = checkArchive(t, &r, dir, c.StringSlice("release"), probes); err != nil {
-			return err
-		}
-		if unread != nil && len(r.Images) == asked {
-			return fail(exitImage, unread)
-		}
+	columns = append(columns, checkArchive(t, mine[len(images):], probes, allowed)...)
+	if out != nil {
+		return shard.All(out, columns)
 	}
-	r.Compare()
-	write := map[string]func(io.Writer) error{
-		"text": r.WriteText, "json": r.WriteJSON, "tsv": r.WriteTSV, "junit": r.WriteJUnit,
-		"annotations": func(w io.Writer) error { return r.WriteAnnotations(w, args[0]) },
-	}[format]
-	if format == "text" && dir != "" {
-		write = func(w io.Writer) error { return r.WriteRuns(w, c.Bool("changed")) }
-	}
-	if err := write(t.Out); err != nil {
-		return err
-	}
-	bad := r.Bad()
+	return t.checked(columns, form)
+}
+
+// checked prints a check, and gives its exit code.
+func (t *term) checked(columns []report.Column, form report.CheckForm) error {
+	bad, unread, err := form.Write(t.Out, columns)
 	switch {
+	case errors.Is(err, report.ErrProbes):
+		return fail(exitImage, err)
+	case err != nil:
+		return err
 	case unread != nil:
 		return fail(exitImage, errors.New(strings.Join(append(bad, unread.Error()), "; ")))
 	case len(bad) > 0:
@@ -110,23 +117,11 @@ func check(t *term, c *cli.Command) error {
 	return nil
 }
 
-// allow notes the hazards that are to pass.
-func allow(to map[hazard.ID]bool, names []string) error {
-	for _, name := range names {
-		if _, ok := hazard.ByID(hazard.ID(name)); !ok {
-			return usagef("--allow: there is no hazard %q; kprobelab hazards lists them", name)
-		}
-		to[hazard.ID(name)] = true
-	}
-	return nil
-}
-
 // checkFormat is the form that the flags ask for.
-func checkFormat(c *cli.Command) (string, error) {
+func checkFormat(c *cli.Command, asked string) (string, error) {
 	if err := cmp.Or(cmdline.OneOf(c, "tsv", "json", "format"), cmdline.OneOf(c, "json", "format")); err != nil {
 		return "", err
 	}
-	asked := "text"
 	switch {
 	case c.IsSet("format"):
 		asked = c.String("format")
@@ -135,25 +130,18 @@ func checkFormat(c *cli.Command) (string, error) {
 	case c.IsSet("tsv"):
 		asked = "tsv"
 	}
-	if !slices.Contains(checkFormats, asked) {
-		return "", usagef("--format takes %s, not %q", strings.Join(checkFormats, ", "), asked)
+	if !slices.Contains(report.CheckFormats, asked) {
+		return "", usagef("--format takes %s, not %q", strings.Join(report.CheckFormats, ", "), asked)
 	}
 	return asked, nil
 }
 
-// checkArchive adds a column for each kernel of an archive. unread names the files that could
-// not be read: the others have answered.
-func checkArchive(t *term, r *report.Check, dir string, releases []string, probes []report.Probe) (unread, err error) {
-	files, err := packedFiles(dir, releases)
-	if err != nil {
-		return nil, err
-	}
-	// Each kernel is garbage when the next one is read: a third less memory for a tenth
-	// more time.
+// checkArchive asks the kernels of an archive.
+func checkArchive(t *term, files []string, probes []report.Probe, allow map[hazard.ID]bool) []report.Column {
+	// Each kernel is garbage when the next one is read: a third less memory for a tenth more time.
 	defer debug.SetGCPercent(debug.SetGCPercent(50))
-	bad := archive.Check(r, files, probes, func(n int) { t.Count("kernels", "kernels", int64(n), int64(len(files))) })
-	t.ProgressDone()
-	return unreadFiles(bad), nil
+	defer t.ProgressDone()
+	return archive.Check(files, probes, allow, func(n int) { t.Count("kernels", "kernels", int64(n), int64(len(files))) })
 }
 
 func readProbes(name string) (probes []report.Probe, err error) {

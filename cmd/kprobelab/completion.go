@@ -15,6 +15,7 @@ import (
 	"kprobelab/internal/cmdline"
 	"kprobelab/internal/engine"
 	"kprobelab/internal/explore"
+	"kprobelab/internal/report"
 	"kprobelab/kernels"
 	"kprobelab/kimage"
 	"kprobelab/kprobes/hazard"
@@ -118,7 +119,7 @@ var choices = map[string]func() []cmdline.Choice{
 	"hardware":    func() []cmdline.Choice { return cmdline.Choices(bench.HardwareNames()) },
 	"cpu":         func() []cmdline.Choice { return cmdline.Choices(append(kimage.CPUModels(), kimage.HostCPU)) },
 	"engine":      func() []cmdline.Choice { return cmdline.Choices(engine.Names()) },
-	"format":      func() []cmdline.Choice { return cmdline.Choices(checkFormats) },
+	"format":      func() []cmdline.Choice { return cmdline.Choices(report.CheckFormats) },
 	"boot/format": func() []cmdline.Choice { return cmdline.Choices([]string{string(boot.Zstd), string(boot.ELF)}) },
 	"boot/cpu":    func() []cmdline.Choice { return cmdline.Choices(kimage.CPUModels()) },
 }

@@ -17,6 +17,7 @@ import (
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/cmdline"
 	"kprobelab/internal/mailbox"
+	"kprobelab/internal/shard"
 	"kprobelab/kernels"
 	"kprobelab/run"
 )
@@ -34,6 +35,7 @@ type execDoor struct {
 	// junit is the file for JUnit XML, "" for none.
 	junit  string
 	repeat int
+	part   shard.Part
 }
 
 func execCommand(t *term) *cli.Command {
@@ -47,6 +49,7 @@ func execCommand(t *term) *cli.Command {
 			&cli.StringSliceFlag{Name: "kernel", Usage: "the `KERNEL`: a dump, an image, or a release in words as kprobelab kernels has them (several: side by side, compared)"},
 			&cli.BoolFlag{Name: "offline", Usage: "fetch nothing, and say what is missing"},
 			&cli.StringFlag{Name: "junit", Destination: &p.junit, Usage: "write the exit codes of all kernels to `FILE` as JUnit XML, for CI"},
+			shardFlag(&p.part, "the kernels"),
 			&cli.StringSliceFlag{Name: "env", Destination: &p.env, Usage: "more environment, `NAME=VALUE`, or NAME or NAME* of the host's (repeatable)"},
 			&cli.StringFlag{Name: "cwd", Destination: &p.dir, DefaultText: "/", Usage: "the `FOLDER` that the program begins in"},
 			&cli.StringFlag{Name: "stdin", Destination: &p.stdin, Usage: "what it reads, from `FILE`, - for standard input"},
@@ -67,13 +70,16 @@ func execCommand(t *term) *cli.Command {
 
 // do checks the plan, finds the booted kernel, and has the plan done.
 func (p *execDoor) do(ctx context.Context, t *term, c *cli.Command) error {
+	if err := cmdline.OneOf(c, "shard", "repeat", "junit"); err != nil {
+		return err
+	}
 	if err := p.program(t, c); err != nil {
 		return err
 	}
 	if err := p.check(c); err != nil {
 		return err
 	}
-	if list := c.StringSlice("kernel"); len(list) > 1 || p.junit != "" || c.IsSet("repeat") {
+	if list := c.StringSlice("kernel"); len(list) > 1 || p.junit != "" || c.IsSet("repeat") || !p.part.Whole() {
 		return p.matrix(ctx, t, c, list)
 	}
 	word, err := kernelOf(c, "")

@@ -27,6 +27,12 @@ func (p *execDoor) matrix(ctx context.Context, t *term, c *cli.Command, list []s
 	if err != nil {
 		return err
 	}
+	form := matrix.Form{Program: mailbox.Line(c.Args().Slice()), JSON: p.json}
+	out, err := t.shard(p.part, list, "kernels", form)
+	if err != nil {
+		return err
+	}
+	m.Take(p.part)
 	for _, j := range p.Jobs {
 		if j.Host != nil {
 			if j.Host.Stdin, err = programInput(p.stdin, bounded.GuestBytes); err != nil {
@@ -57,13 +63,10 @@ func (p *execDoor) matrix(ctx context.Context, t *term, c *cli.Command, list []s
 		}
 		cell.Code, cell.Err = to.report(err), err
 	})
-	program := mailbox.Line(c.Args().Slice())
-	if p.junit != "" {
-		if err := m.WriteJUnit(p.junit, program); err != nil {
-			return fail(exitImage, err)
-		}
+	if out != nil && ctx.Err() == nil {
+		return m.WriteShard(out)
 	}
-	return p.compared(t, m, program, ctx.Err() != nil)
+	return t.showMatrix(m, form, p.junit, ctx.Err() != nil)
 }
 
 // runs are the cells of the matrix: the kernels, or the repeats on one kernel.
@@ -105,10 +108,15 @@ func (p *execDoor) inMatrix(t *term, c *cli.Command, cell *matrix.Cell, dump str
 	})
 }
 
-// compared prints the matrix, and gives its exit code.
-func (p *execDoor) compared(t *term, m *matrix.Matrix, program string, interrupted bool) (err error) {
-	if p.json {
-		err = m.JSON(t.Out, program)
+// showMatrix prints the matrix, writes the file junit, and gives the exit code.
+func (t *term) showMatrix(m *matrix.Matrix, form matrix.Form, junit string, interrupted bool) (err error) {
+	if junit != "" {
+		if err := m.WriteJUnit(junit, form.Program); err != nil {
+			return fail(exitImage, err)
+		}
+	}
+	if form.JSON {
+		err = m.JSON(t.Out, form.Program)
 	} else {
 		if base := m.Base(); base != nil {
 			_, _ = t.RawErr.Write(base.Stderr.Bytes())

@@ -14,6 +14,7 @@ import (
 	"kprobelab/internal/cmdline"
 	"kprobelab/internal/doctor"
 	"kprobelab/internal/engine"
+	"kprobelab/internal/report"
 	"kprobelab/internal/terminal"
 	"kprobelab/kimage"
 	"kprobelab/machine"
@@ -62,7 +63,7 @@ func exitCode(err error) int {
 		return exitOfRun[ofRun.Kind]
 	case errors.As(err, &exit):
 		return exit.Code
-	case errors.As(err, &limit):
+	case errors.As(err, &limit), errors.Is(err, report.ErrUncorrected):
 		return exitRefused
 	case errors.As(err, &syntax):
 		return exitUsage

@@ -13,11 +13,12 @@ import (
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/cmdline"
 	"kprobelab/internal/explore"
-	"kprobelab/internal/outfile"
+	"kprobelab/internal/shard"
 	"kprobelab/profile"
 )
 
 func exploreCommand(t *term) *cli.Command {
+	var part shard.Part
 	return &cli.Command{
 		Name:        "explore",
 		Usage:       "run a scenario in every order of its CPUs' steps",
@@ -30,6 +31,7 @@ func exploreCommand(t *term) *cli.Command {
 			&cli.StringSliceFlag{Name: "bug", Usage: "bring the bug of this `NUMBER` back (repeatable)"},
 			&cli.BoolFlag{Name: "list", Usage: "list the program's own scenarios, and the bugs that can be brought back"},
 			&cli.BoolFlag{Name: "all", Usage: "explore all of the program's own scenarios, and compare with the verdicts that they expect"},
+			shardFlag(&part, "the scenarios of --all"),
 			&cli.StringFlag{Name: "replay", Usage: "run the schedule in `FILE`"},
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "write the schedule that ends badly to `FILE`"},
 			&cli.StringFlag{Name: "svg", Usage: "draw that schedule, or the replayed one, as a picture in `FILE`"},
@@ -39,14 +41,14 @@ func exploreCommand(t *term) *cli.Command {
 			&cli.IntFlag{Name: "max-runs", Value: 5_000_000, Usage: "give up after `N` runs"},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object with the verdict, the schedule and the counts"},
 		},
-		Action: upTo(1, func(ctx context.Context, c *cli.Command) error { return runExplore(ctx, t, c) }),
+		Action: upTo(1, func(ctx context.Context, c *cli.Command) error { return runExplore(ctx, t, c, part) }),
 	}
 }
 
 // errBadEnd is a run that did not end well, of which all is said.
 var errBadEnd = fail(exitRefused, cmdline.ErrSaid)
 
-func runExplore(ctx context.Context, t *term, c *cli.Command) error {
+func runExplore(ctx context.Context, t *term, c *cli.Command, part shard.Part) error {
 	if file := c.String("replay"); file != "" {
 		return replay(t, c, file)
 	}
@@ -69,13 +71,21 @@ func runExplore(ctx context.Context, t *term, c *cli.Command) error {
 	o := explore.Options{Profile: kernel, Bound: c.Int("bound"), MaxRuns: c.Int("max-runs"), Progress: far.Show}
 	if c.Bool("all") {
 		if c.Args().Present() || c.Int("walks") > 0 || c.Bool("json") || c.String("out")+c.String("svg")+c.String("perfetto") != "" {
-			return usagef("--all takes --profile, --bug, --bound and --max-runs only")
+			return usagef("--all takes --profile, --bug, --bound, --max-runs and --shard only")
 		}
-		good, err := explore.CheckLibrary(ctx, t.Out, o, far.Begin, t.ProgressDone)
+		names := explore.Library()
+		out, err := t.shard(part, names, "scenarios", struct{}{})
+		if err != nil {
+			return err
+		}
+		good, err := explore.CheckLibrary(ctx, &explore.Checks{Out: t.Out, Shard: out, Begin: far.Begin, End: t.ProgressDone}, shard.Of(part, names), o)
 		if err == nil && !good {
 			err = errBadEnd
 		}
 		return err
+	}
+	if !part.Whole() {
+		return usagef("--shard divides the scenarios of --all; a scenario alone is explored as one")
 	}
 	p, err := scenario(c)
 	if err != nil {
@@ -155,24 +165,8 @@ func replay(t *term, c *cli.Command, file string) error {
 
 // pictured writes what --out, --svg and --perfetto ask for.
 func pictured(c *cli.Command, s *explore.Schedule) error {
-	if s == nil {
-		return nil
-	}
-	for flag, text := range map[string]func() string{"out": s.String, "svg": s.SVG} {
-		if file := c.String(flag); file != "" {
-			if err := outfile.Write(file, []byte(text())); err != nil {
-				return fail(exitImage, err)
-			}
-		}
-	}
-	if file := c.String("perfetto"); file != "" {
-		f, err := outfile.Create(file)
-		if err == nil {
-			err = f.Done(s.WritePerfetto(f, strings.HasSuffix(file, ".jsonl")))
-		}
-		if err != nil {
-			return fail(exitImage, err)
-		}
+	if err := s.WriteFiles(c.String("out"), c.String("svg"), c.String("perfetto")); err != nil {
+		return fail(exitImage, err)
 	}
 	return nil
 }

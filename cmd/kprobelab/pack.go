@@ -84,21 +84,10 @@ func packList(t *term, c *cli.Command, dir string) error {
 			return err
 		}
 	}
-	if err := unreadFiles(bad); err != nil {
+	if err := report.Unread(bad); err != nil {
 		return fail(exitImage, err)
 	}
 	return nil
-}
-
-// unreadFiles is one sentence of the files that cannot be read: the first, and how many more.
-func unreadFiles(bad []error) error {
-	switch len(bad) {
-	case 0:
-		return nil
-	case 1:
-		return bad[0]
-	}
-	return fmt.Errorf("%w; %s more cannot be read", bad[0], report.Counted(len(bad)-1, "file"))
 }
 
 // packRewrite returns the function that rewrites existing files as --shrink or --whole asks, and the flag's name. It

@@ -16,10 +16,12 @@ import (
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/cmdline"
 	"kprobelab/internal/report"
+	"kprobelab/internal/shard"
 	"kprobelab/kimage"
 )
 
 func scanCommand(t *term) *cli.Command {
+	var part shard.Part
 	return &cli.Command{
 		Name:        "scan",
 		Usage:       "ask of every instruction, or of listed points, what registering a kprobe would answer and whether it is optimized",
@@ -34,17 +36,18 @@ func scanCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "own", Usage: "let the image's own functions decide where they can, some milliseconds a point; a column own names what they decided"},
 			&cli.BoolFlag{Name: "diff", Usage: "say what changed between two kernels, OLD NEW: images, dumps, or files that scan --json has written"},
 			&cli.BoolFlag{Name: "all", Usage: "with --diff: list every change after the summary"},
+			shardFlag(&part, "the code"),
 			decoderFlag("tables"),
 			&cli.BoolFlag{Name: "bare", Usage: "with --decoder x86asm: list the answers that x86asm gets wrong where nothing corrects it"},
 			&cli.BoolFlag{Name: "tsv", Usage: "a header, and a line for each point: address, symbol, offset, errno, ftrace, boostable, emulated, optimized, reason"},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object for each point, with the same names"},
 		}, imageFlags()...),
-		Action: func(_ context.Context, c *cli.Command) error { return t.differences(scan(t, c)) },
+		Action: func(_ context.Context, c *cli.Command) error { return t.differences(scan(t, c, part)) },
 	}
 }
 
-func scan(t *term, c *cli.Command) error {
-	if err := cmp.Or(cmdline.OneOf(c, "tsv", "json"), cmdline.OneOf(c, "entries", "padding"), bareAlone(c)); err != nil {
+func scan(t *term, c *cli.Command, part shard.Part) error {
+	if err := cmp.Or(cmdline.OneOf(c, "shard", "diff", "bare"), cmdline.OneOf(c, "tsv", "json"), cmdline.OneOf(c, "entries", "padding"), bareAlone(c)); err != nil {
 		return err
 	}
 	if c.Bool("diff") {
@@ -91,7 +94,15 @@ func scan(t *term, c *cli.Command) error {
 		}
 		write = func(f report.ScanFormat) (*report.ScanTotals, error) { return all(t.Out, f, functions) }
 	}
-	return t.showScan(heading(c, img), scanFormat(c), s, rest, write)
+	if part.Whole() {
+		return t.showScan(heading(c, img), scanFormat(c), s, rest, write)
+	}
+	s.Shard = &report.ScanShard{Part: part, Rest: rest, Begin: func(chunks []string) (*shard.Writer, error) {
+		return t.shard(part, chunks, "pieces of code", s.Form(heading(c, img), scanFormat(c)))
+	}}
+	_, err = write(scanFormat(c))
+	t.ProgressDone()
+	return err
 }
 
 // bareAlone refuses what does not go with --bare.
@@ -166,49 +177,9 @@ func scanFormat(c *cli.Command) report.ScanFormat {
 	return report.ScanNone
 }
 
-// showScan writes the heading (on standard error where rows are data), and the
-// rows or the totals.
+// showScan writes the heading and the rows or the totals.
 func (t *term) showScan(head string, f report.ScanFormat, s *report.Scan, rest func() []string, write func(report.ScanFormat) (*report.ScanTotals, error)) error {
-	to := t.Err
-	if f == report.ScanNone {
-		to = t.Out
-	}
-	fmt.Fprintln(to, head)
-	totals, err := write(f)
-	t.ProgressDone()
-	switch {
-	case err != nil:
-		return err
-	case s.Own != nil:
-		if f == report.ScanNone {
-			if err := totals.WriteText(t.Out); err != nil {
-				return err
-			}
-			fmt.Fprintln(to)
-		}
-		return totals.WriteOwn(to, rest())
-	case s.Bare:
-		return t.showBare(f, &totals.Bare)
-	case f != report.ScanNone:
-		return nil
-	}
-	return totals.WriteText(t.Out)
-}
-
-// showBare writes what --bare has counted; where rows are data, its totals
-// alone, on standard error.
-func (t *term) showBare(f report.ScanFormat, b *report.BareTotals) error {
-	write, to := b.WriteText, t.Out
-	if f != report.ScanNone {
-		write, to = b.WriteTotals, t.Err
-	}
-	if err := write(to); err != nil {
-		return err
-	}
-	if b.Uncorrected > 0 {
-		return fail(exitRefused, fmt.Errorf("no override puts x86asm right at %s", report.Addresses(b.Uncorrected)))
-	}
-	return nil
+	return s.Show(&report.ScanOutput{Out: t.Out, Err: t.Err, Done: t.ProgressDone}, head, f, rest, write)
 }
 
 // heading says whose rules answer and on which text.

@@ -61,8 +61,9 @@ func TestTwoBuildsOfOneRelease(t *testing.T) {
 	const lines = "gcd\ngcd+1\ngcd+2\ngcd+3\ngcd+4\ngcd+5\ngcd+6\nvfs_read\n"
 	probes, err := report.ReadProbes(strings.NewReader(lines))
 	require.NoError(t, err)
-	var both report.Check
-	require.Empty(t, archive.Check(&both, files, probes, nil))
+	both, unread, err := report.Joined(archive.Check(files, probes, nil, nil), nil)
+	require.NoError(t, err)
+	require.Empty(t, unread)
 	require.NotEqual(t, both.Images[0].BuildID, both.Images[1].BuildID)
 	for _, img := range images {
 		p, err := archive.Pack(img, nil)

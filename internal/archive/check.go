@@ -5,17 +5,13 @@ import (
 	"sync"
 
 	"kprobelab/internal/report"
+	"kprobelab/kprobes/hazard"
 )
 
-// Check adds to c a column for each file, in their order. Several processors share the
-// files; each has one kernel in memory. done, when not nil, is told after each file. Files that
-// cannot be read have no column, and the errors say which they are.
-func Check(c *report.Check, files []string, probes []report.Probe, done func(n int)) (unread []error) {
-	columns := make([]report.Check, len(files))
-	for i := range columns {
-		columns[i].Allow = c.Allow
-	}
-	errs := make([]error, len(files))
+// Check asks the kernel of each file, and returns the columns in the order of the files. Several processors share the
+// files; each has one kernel in memory. done, when not nil, is told after each file.
+func Check(files []string, probes []report.Probe, allow map[hazard.ID]bool, done func(n int)) []report.Column {
+	columns := make([]report.Column, len(files))
 	next := make(chan int)
 	var workers sync.WaitGroup
 	var mu sync.Mutex
@@ -23,7 +19,7 @@ func Check(c *report.Check, files []string, probes []report.Probe, done func(n i
 	for range min(runtime.GOMAXPROCS(0), len(files), maxAtOnce) {
 		workers.Go(func() {
 			for i := range next {
-				errs[i] = checkOne(&columns[i], files[i], probes)
+				columns[i] = checkOne(files[i], probes, allow)
 				mu.Lock()
 				if n++; done != nil {
 					done(n)
@@ -37,24 +33,18 @@ func Check(c *report.Check, files []string, probes []report.Probe, done func(n i
 	}
 	close(next)
 	workers.Wait()
-	for i := range columns {
-		if errs[i] != nil {
-			unread = append(unread, errs[i])
-			continue
-		}
-		c.Join(&columns[i])
-	}
-	return unread
+	return columns
 }
 
 // maxAtOnce bounds how many kernels are in memory, some 30 MB each.
 const maxAtOnce = 4
 
-func checkOne(c *report.Check, file string, probes []report.Probe) error {
+func checkOne(file string, probes []report.Probe, allow map[hazard.ID]bool) report.Column {
 	k, err := Open(file)
 	if err != nil {
-		return err
+		return report.Column{Unread: err}
 	}
+	c := &report.Check{Allow: allow}
 	c.Add(k, probes)
-	return k.Err()
+	return report.Column{Check: c, Unread: k.Err()}
 }

@@ -64,8 +64,9 @@ func TestAllowedHazardsOfFiles(t *testing.T) {
 	probes, err := report.ReadProbes(strings.NewReader("callee_pop+0xa"))
 	require.NoError(t, err)
 	for want, allow := range map[int]map[hazard.ID]bool{0: {"RET_IMM": true}, 2: {"HALT": true}} {
-		c := report.Check{Allow: allow}
-		require.Empty(t, archive.Check(&c, []string{name, name}, probes, nil))
+		c, unread, err := report.Joined(archive.Check([]string{name, name}, probes, allow, nil), allow)
+		require.NoError(t, err)
+		require.Empty(t, unread)
 		require.Equal(t, want, c.Hazardous)
 	}
 }

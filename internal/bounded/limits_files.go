@@ -146,3 +146,22 @@ const (
 	// Test: TestDependenciesWithoutEnd
 	Dependencies = 2000
 )
+
+// Shards.
+const (
+	// Shards bounds the shards of one command line.
+	// Test: TestPartsThatAreNone
+	Shards = 1000
+	// ShardFiles bounds the files that are merged at once: of a shard that died there can be more than one.
+	// Test: TestTooManyFiles
+	ShardFiles = 2000
+	// ShardItems bounds the items of one command line.
+	// Test: TestHostileShards
+	ShardItems = 1 << 22
+	// ShardHeader bounds the first line of a shard's output, in bytes.
+	// Test: TestHostileShards
+	ShardHeader = 1 << 20
+	// ShardLine bounds the result of an item, in bytes.
+	// Test: TestHostileShards
+	ShardLine = 128 << 20
+)

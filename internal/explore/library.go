@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"kprobelab/internal/shard"
 )
 
 //go:embed testdata/scenarios
@@ -51,34 +53,81 @@ func WriteLibrary(w io.Writer) error {
 	return nil
 }
 
-// CheckLibrary explores the program's own scenarios, and writes a line about each: its verdict, and what it should be. begin is
-// called before each, end after. It returns whether all have the verdict that they expect; an interrupt is no such end.
-func CheckLibrary(ctx context.Context, w io.Writer, o Options, begin func(name string), end func()) (good bool, err error) {
+// Checks is where the verdicts of the library go.
+type Checks struct {
+	// Out gets a line for each scenario. If Shard is not nil, it gets them instead, as the results of a shard.
+	Out   io.Writer
+	Shard *shard.Writer
+	// Begin is called before each scenario, End after.
+	Begin func(name string)
+	End   func()
+}
+
+// checked is the answer for a scenario: a line with its verdict and what it should be, and whether these are the same.
+type checked struct {
+	Line string `json:"line"`
+	Good bool   `json:"good"`
+}
+
+// CheckLibrary explores scenarios of the program's own: of each it tells the verdict, and what it should be. It returns whether
+// all have the verdict that they expect; an interrupt is no such end. A shard has no verdict of its own, unless it is interrupted.
+func CheckLibrary(ctx context.Context, to *Checks, names []string, o Options) (good bool, err error) {
 	good = true
-	list := Library()
-	for i, name := range list {
-		p, err := FromLibrary(name)
+	for i, name := range names {
+		c, err := to.check(ctx, name, o)
 		if err != nil {
 			return false, err
 		}
-		begin(name)
-		res, err := p.Explore(ctx, o)
-		end()
-		if err != nil {
-			return false, err
-		}
-		fmt.Fprintf(w, "%-30s %-14s %d runs, %d states", name, res.Verdict, res.Counts.Runs, res.Counts.States)
-		if want := p.Scenario().Expected(o.Profile.Name); want != res.Verdict {
-			fmt.Fprintf(w, "; expected: %s; %s", want, res.Reason)
-			good = false
-		}
-		fmt.Fprintln(w)
 		if ctx.Err() != nil {
-			fmt.Fprintf(w, "interrupted at scenario %d of %d\n", i+1, len(list))
+			c.Line += fmt.Sprintf("\ninterrupted at scenario %d of %d", i+1, len(names))
+			c.Good = false
+		}
+		if to.Shard != nil && ctx.Err() == nil {
+			if err := to.Shard.Add(c); err != nil {
+				return false, err
+			}
+			continue
+		}
+		fmt.Fprintln(to.Out, c.Line)
+		if good = good && c.Good; ctx.Err() != nil {
 			return false, nil
 		}
 	}
-	return good, nil
+	if to.Shard != nil {
+		err = to.Shard.End()
+	}
+	return good, err
+}
+
+func (to *Checks) check(ctx context.Context, name string, o Options) (c checked, err error) {
+	p, err := FromLibrary(name)
+	if err != nil {
+		return c, err
+	}
+	to.Begin(name)
+	res, err := p.Explore(ctx, o)
+	to.End()
+	if err != nil {
+		return c, err
+	}
+	want := p.Scenario().Expected(o.Profile.Name)
+	c.Good = want == res.Verdict
+	c.Line = fmt.Sprintf("%-30s %-14s %d runs, %d states", name, res.Verdict, res.Counts.Runs, res.Counts.States)
+	if !c.Good {
+		c.Line += fmt.Sprintf("; expected: %s; %s", want, res.Reason)
+	}
+	return c, nil
+}
+
+// Merge prints what the shards of the library have found, and returns whether all is as expected.
+func Merge(w io.Writer, r *shard.Results) (good bool, err error) {
+	good = true
+	err = shard.Each(r, func(c checked) error {
+		good = good && c.Good
+		_, err := fmt.Fprintln(w, c.Line)
+		return err
+	})
+	return good, err
 }
 
 // Replay runs a schedule's text again, and returns its end as the text has it, and as it is now.

@@ -63,11 +63,11 @@ func TestTheLibraryIsChecked(t *testing.T) {
 	var out strings.Builder
 	begun := []string(nil)
 	ends := 0
-	good, err := CheckLibrary(ctx, &out, Options{Profile: kernel, MaxRuns: 1}, func(name string) {
+	good, err := CheckLibrary(ctx, &Checks{Out: &out, Begin: func(name string) {
 		if begun = append(begun, name); len(begun) == 2 {
 			cancel()
 		}
-	}, func() { ends++ })
+	}, End: func() { ends++ }}, Library(), Options{Profile: kernel, MaxRuns: 1})
 	require.NoError(t, err)
 	require.False(t, good)
 	require.Equal(t, Library()[:2], begun)

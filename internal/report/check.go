@@ -160,7 +160,7 @@ func (c *Check) Join(o *Check) {
 	c.NotAsked += o.NotAsked
 	c.Hazardous += o.Hazardous
 	if c.Probes == nil {
-		c.Probes = o.Probes
+		c.Probes = slices.Clone(o.Probes)
 		return
 	}
 	for i := range c.Probes {

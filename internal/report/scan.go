@@ -56,6 +56,8 @@ type Scan struct {
 	// Progress, when not nil, is told now and then how far a scan is, in
 	// bytes of code or of input.
 	Progress func(done, total int64)
+	// Shard, when not nil, writes a part of the scan alone, as the output of a shard.
+	Shard *ScanShard
 }
 
 // NewScan makes a Scan of an image. Slots are in module space for a kernel,

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"io"
 	"runtime"
 	"sync"
@@ -12,7 +13,7 @@ import (
 // WriteFunctions writes a row for every instruction of the functions, in their
 // order, and returns the totals. The error is w's.
 func (s *Scan) WriteFunctions(w io.Writer, f ScanFormat, functions []kimage.Symbol) (*ScanTotals, error) {
-	return s.write(w, f, codeChunks(functions, s.chunk(chunkCode)), func(s *scanner, c chunk, emit func(*ScanRow)) {
+	return s.write(w, f, functionNames(functions), codeChunks(functions, s.chunk(chunkCode)), func(s *scanner, c chunk, emit func(*ScanRow)) {
 		function := s.function
 		if s.Bare {
 			function = s.bareScanner().function
@@ -25,7 +26,7 @@ func (s *Scan) WriteFunctions(w io.Writer, f ScanFormat, functions []kimage.Symb
 
 // WriteEntries writes a row for the entry of each function.
 func (s *Scan) WriteEntries(w io.Writer, f ScanFormat, functions []kimage.Symbol) (*ScanTotals, error) {
-	return s.write(w, f, evenChunks(len(functions), int(s.chunk(chunkPoints))), func(s *scanner, c chunk, emit func(*ScanRow)) {
+	return s.write(w, f, functionNames(functions), evenChunks(len(functions), int(s.chunk(chunkPoints))), func(s *scanner, c chunk, emit func(*ScanRow)) {
 		for i := c.from; i < c.to; i++ {
 			row := s.row(probepoint.Request{Addr: functions[i].Addr}, s.SlotAddr, nil)
 			emit(&row)
@@ -35,12 +36,18 @@ func (s *Scan) WriteEntries(w io.Writer, f ScanFormat, functions []kimage.Symbol
 
 // WritePoints writes a row for each point of a list that ReadPoints read.
 func (s *Scan) WritePoints(w io.Writer, f ScanFormat, points []ScanPoint) (*ScanTotals, error) {
-	return s.write(w, f, evenChunks(len(points), int(s.chunk(chunkPoints))), func(s *scanner, c chunk, emit func(*ScanRow)) {
+	name := func(i int) string { return fmt.Sprint(points[i]) }
+	return s.write(w, f, name, evenChunks(len(points), int(s.chunk(chunkPoints))), func(s *scanner, c chunk, emit func(*ScanRow)) {
 		for i := c.from; i < c.to; i++ {
 			row := s.point(points[i])
 			emit(&row)
 		}
 	})
+}
+
+// functionNames names functions by their places.
+func functionNames(list []kimage.Symbol) func(i int) string {
+	return func(i int) string { return fmt.Sprintf("%s %d", list[i].Addr, list[i].Size) }
 }
 
 // chunk is a piece of a scan's input, [from, to), that one processor takes.
@@ -93,11 +100,12 @@ type written struct {
 	totals *ScanTotals
 }
 
-// write runs the chunks on all processors and writes what they give in order.
-func (s *Scan) write(w io.Writer, f ScanFormat, chunks []chunk, rows func(*scanner, chunk, func(*ScanRow))) (*ScanTotals, error) {
+// write runs the chunks on all processors and writes what they give in order. name names an item of the chunks.
+func (s *Scan) write(w io.Writer, f ScanFormat, name func(i int) string, chunks []chunk, rows func(*scanner, chunk, func(*ScanRow))) (*ScanTotals, error) {
 	totals := newTotals()
 	totals.Listed = s.Padding
-	if _, err := io.WriteString(w, f.header(s)); err != nil {
+	chunks, to, err := s.begin(w, f, chunks, name)
+	if err != nil {
 		return totals, err
 	}
 	var done, total int64
@@ -105,7 +113,7 @@ func (s *Scan) write(w io.Writer, f ScanFormat, chunks []chunk, rows func(*scann
 		total += c.size
 	}
 	scanners := sync.Pool{New: func() any { return s.scanner() }}
-	err := inOrder(len(chunks), func(i int) written {
+	err = inOrder(len(chunks), func(i int) written {
 		one := scanners.Get().(*scanner)
 		defer scanners.Put(one)
 		return s.formatted(f, func(emit func(*ScanRow)) { rows(one, chunks[i], emit) })
@@ -114,9 +122,11 @@ func (s *Scan) write(w io.Writer, f ScanFormat, chunks []chunk, rows func(*scann
 		if done += chunks[i].size; s.Progress != nil {
 			s.Progress(done, total)
 		}
-		_, err := w.Write(r.text)
-		return err
+		return to.put(r)
 	})
+	if err == nil {
+		err = to.end()
+	}
 	return totals, err
 }
 

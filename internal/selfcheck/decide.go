@@ -148,9 +148,27 @@ func ask[T any](d *Decider, function string, question func() (T, error)) (answer
 	return answer, false
 }
 
+// always are the questions that the rules decide for every image.
+var always = []string{"ftrace sites and lock prefixes: boot fills their tables", "the symbols of a name, and the rules about modules and neighbours"}
+
+// JoinRest makes one list of the lines of several Rests. Of the lines about a function the first is taken.
+func JoinRest(lines []string) []string {
+	why := map[string]string{}
+	for _, l := range lines {
+		if function, _, _ := strings.Cut(l, ": "); !slices.Contains(always, l) && why[function] == "" {
+			why[function] = l
+		}
+	}
+	list := slices.Clone(always)
+	for _, f := range slices.Sorted(maps.Keys(why)) {
+		list = append(list, why[f])
+	}
+	return list
+}
+
 // Rest are the questions that the rules decided, in words, one a line.
 func (d *Decider) Rest() []string {
-	list := []string{"ftrace sites and lock prefixes: boot fills their tables", "the symbols of a name, and the rules about modules and neighbours"}
+	list := slices.Clone(always)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, f := range slices.Sorted(maps.Keys(d.why)) {

@@ -138,3 +138,15 @@ func versions(b *strings.Builder, words string, list []profile.Version) {
 		b.WriteString(v.String())
 	}
 }
+
+// Named returns the hazards of these names. Its error names the first that there is not.
+func Named(names []string) (map[ID]bool, error) {
+	list := map[ID]bool{}
+	for _, name := range names {
+		if _, ok := ByID(ID(name)); !ok {
+			return nil, fmt.Errorf("there is no hazard %q; kprobelab hazards lists them", name)
+		}
+		list[ID(name)] = true
+	}
+	return list, nil
+}

@@ -6,6 +6,7 @@
 package rule
 
 import (
+	"fmt"
 	"strings"
 
 	"kprobelab/errno"
@@ -87,3 +88,17 @@ func (id ID) InDetour() ID {
 
 // MarshalText gives the stable name.
 func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// Known reports whether a number is a rule's, or None.
+func Known(n int) bool { return n >= 0 && n < int(numRules) }
+
+// UnmarshalText reads the stable name. A name that rules of several kinds have means the first of them.
+func (id *ID) UnmarshalText(text []byte) error {
+	for *id = None; *id < numRules; *id++ {
+		if id.String() == string(text) {
+			return nil
+		}
+	}
+	*id = None
+	return fmt.Errorf("there is no rule %q", text)
+}

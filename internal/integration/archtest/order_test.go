@@ -62,6 +62,8 @@ var alone = map[string][]string{
 	"internal/ctype":          {},
 	"internal/place":          {"x86", "errno"},
 	"internal/bounded":        {},
+	// Shards divide lists of whatever a command has.
+	"internal/shard": {"errno", "x86"},
 	// A command line and a terminal do not know kernels and probes.
 	"internal/cmdline":      {},
 	"internal/terminal":     {},
