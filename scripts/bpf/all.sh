@@ -27,7 +27,7 @@ start() {
 
 # ready: waits until the tool has attached its probes. A tool that has not ended gets SIGINT again every ten seconds, and is
 # killed after $patience half seconds: Python loses the one that comes while it handles an event.
-ready() { $bb sleep 4; }
+ready() { $bb sleep "$([ "$name" = capable ] && echo 12 || echo 4)"; }
 patience=10
 
 # one TOOL [ARGUMENTS]: SIGINT ends the tool a second after the workload.

@@ -50,6 +50,10 @@ func TestDifferencesThatRulesGive(t *testing.T) {
 		"stacks":                     {"wakeuptime", "head\n  schedule\n  93", "head\n  io_schedule\n  7", []string{"what a sample meets: only the head is compared"}, false},
 		"equal counts of a map":      {"wildcard", "@[a]: 7\n@[b]: 7", "@[b]: 7\n@[a]: 7", []string{"the order of lines"}, false},
 		"another count of a map":     {"wildcard", "@[a]: 7\n@[b]: 7", "@[b]: 7\n@[a]: 6", nil, true},
+		"processes side by side":     {"execsnoop", "PCOMM PID PPID RET ARGS\na 8 7 0 x\na 9 7 0 y", "PCOMM PID PPID RET ARGS\na 11 9 0 y\na 10 9 0 x", []string{"process numbers", "the order of lines"}, false},
+		"another child":              {"execsnoop", "PCOMM PID PPID RET ARGS\na 8 7 0 x\na 9 7 0 y", "PCOMM PID PPID RET ARGS\na 9 7 0 y\na 8 9 0 x", nil, true},
+		"ends of a connection":       {"tcplife", "PID COMM LPORT\n7 nc 4000\n7 nc 40000", "PID COMM LPORT\n9 nc 40000\n8 nc 4000", []string{"which end of a connection runs", "the order of lines"}, false},
+		"another program's end":      {"tcplife", "PID COMM LPORT\n7 nc 4000\n7 nc 40000", "PID COMM LPORT\n7 sh 4000\n7 nc 40000", nil, true},
 		"another head":               {"wakeuptime", "head\n  schedule", "failed\n  schedule", nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -73,7 +73,7 @@ func compareFiles(w io.Writer, theirs, ours string) (bool, error) {
 	}
 	fmt.Fprintf(w, "%d tools: %d the same, %d by rules, %d differ\n", len(names), same, byRules, differ)
 	for _, r := range all {
-		if used[r.name] > 0 {
+		if r != ranks && used[r.name] > 0 { // it has the name of processes
 			fmt.Fprintf(w, "  %3d: %s\n", used[r.name], r.name)
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -18,17 +19,19 @@ type rule struct {
 var (
 	clock     = &rule{"times of day", replace(`\b\d\d?:\d\d?:\d\d\b`, "TIME")}
 	load      = &rule{"load averages", replace(`loadavg: .*`, "loadavg")}
-	processes = &rule{"process numbers", rename("PID", "PPID", "TID", "TPID")}
+	processes = &rule{"process numbers", rename(byLine, "PID", "PPID", "TID", "TPID")}
+	ranks     = &rule{"process numbers", rename(byNumber, "PID", "PPID")}
+	ends      = &rule{"which end of a connection runs", mask("PROCESS", "PID")}
 	ports     = &rule{"local ports", replace(`\b(3[3-9]\d{3}|32[89]\d\d|327[7-9]\d|3276[89]|[45]\d{4}|60\d{3})\b`, "PORT")}
 	objects   = &rule{"addresses of objects", replace(`\b(0x)?ffff[0-9a-f]{12}\b`, "ADDRESS")}
-	durations = &rule{"durations", mask("AGE(s)", "LAT(ms)", "MS", "TIME(s)", "DELTA(ms)")}
+	durations = &rule{"durations", mask("DURATION", "AGE(s)", "LAT(ms)", "MS", "TIME(s)", "DELTA(ms)")}
 	buckets   = &rule{"how durations are distributed", histograms}
 	counts    = &rule{"counts in an interval", numbers}
 	order     = &rule{"the order of lines", sorted}
 	samples   = &rule{"what a sample meets: only the head is compared", head}
 	sleeps    = &rule{"the stacks of who sleeps: only the exit code is compared", func([]string) []string { return nil }}
 
-	all = []*rule{clock, load, processes, buckets, ports, objects, durations, counts, order, samples, sleeps}
+	all = []*rule{clock, load, processes, ranks, ends, buckets, ports, objects, durations, counts, order, samples, sleeps}
 )
 
 // more has the rules of tools beyond those of all tools.
@@ -37,7 +40,9 @@ var more = map[string][]*rule{
 	"cachestat": {counts}, "numamove": {counts}, "softirqs": {counts}, "hardirqs": {counts}, "vfsstat": {counts},
 	"runqlen": {counts},
 	// The two ends of a connection run beside each other.
-	"tcpstates": {order}, "tcptracer": {order},
+	"tcpstates": {order}, "tcptracer": {order}, "tcplife": {ends, order},
+	// Two processes that were started one after the other run beside each other.
+	"execsnoop": {ranks, order},
 	// Equal counts of a map come in the order of its hashes, which are of random numbers.
 	"wildcard": {order}, "kretprobe": {order}, "funccount": {counts, order},
 	// Both sides list what came most often, and by how long it took.
@@ -51,6 +56,9 @@ var general = []*rule{clock, load, processes, buckets, ports, objects, durations
 // rulesOf lists the rules of a tool, in order.
 func rulesOf(tool string) []*rule {
 	of := slices.Clone(general)
+	if slices.Contains(more[tool], ranks) {
+		of = slices.DeleteFunc(of, func(r *rule) bool { return r == processes })
+	}
 	for _, r := range all {
 		if slices.Contains(more[tool], r) {
 			of = append(of, r)
@@ -145,24 +153,35 @@ func columns(lines []string, names []string, f func(field string) string) []stri
 }
 
 // mask replaces all fields under these heads.
-func mask(names ...string) func([]string) []string {
+func mask(by string, names ...string) func([]string) []string {
 	return func(lines []string) []string {
-		return columns(lines, names, func(string) string { return "DURATION" })
+		return columns(lines, names, func(string) string { return by })
 	}
 }
 
-// rename numbers the processes under these heads by their first line.
-func rename(names ...string) func([]string) []string {
+// byLine gives processes numbers in the order of the lines, byNumber in the order of their own numbers.
+func byLine(fields []string) {}
+
+func byNumber(fields []string) {
+	slices.SortStableFunc(fields, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
+}
+
+// rename numbers the processes under these heads.
+func rename(arrange func(fields []string), names ...string) func([]string) []string {
 	return func(lines []string) []string {
-		known := map[string]string{"0": "0"}
+		var found []string
+		columns(lines, names, func(field string) string {
+			if number.MatchString(field) && field != "0" && !slices.Contains(found, field) {
+				found = append(found, field)
+			}
+			return field
+		})
+		arrange(found)
 		return columns(lines, names, func(field string) string {
-			if !number.MatchString(field) {
-				return field
+			if i := slices.Index(found, field); i >= 0 {
+				return "P" + strconv.Itoa(i+1)
 			}
-			if known[field] == "" {
-				known[field] = "P" + strconv.Itoa(len(known))
-			}
-			return known[field]
+			return field
 		})
 	}
 }
