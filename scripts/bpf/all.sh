@@ -25,7 +25,7 @@ start() {
 	exec /usr/sbin/$name-libbpf "$@"
 }
 
-# ready: waits until the tool has attached its probes. A tool that has not ended gets SIGINT again every ten seconds, and is
+# ready: waits until the tool has attached its probes, which takes capable longest. A tool that has not ended gets SIGINT again every ten seconds, and is
 # killed after $patience half seconds: Python loses the one that comes while it handles an event.
 ready() { $bb sleep "$([ "$name" = capable ] && echo 12 || echo 4)"; }
 patience=10

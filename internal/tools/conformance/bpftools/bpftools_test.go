@@ -53,6 +53,8 @@ func TestDifferencesThatRulesGive(t *testing.T) {
 		"processes side by side":     {"execsnoop", "PCOMM PID PPID RET ARGS\na 8 7 0 x\na 9 7 0 y", "PCOMM PID PPID RET ARGS\na 11 9 0 y\na 10 9 0 x", []string{"process numbers", "the order of lines"}, false},
 		"another child":              {"execsnoop", "PCOMM PID PPID RET ARGS\na 8 7 0 x\na 9 7 0 y", "PCOMM PID PPID RET ARGS\na 9 7 0 y\na 8 9 0 x", nil, true},
 		"ends of a connection":       {"tcplife", "PID COMM LPORT\n7 nc 4000\n7 nc 40000", "PID COMM LPORT\n9 nc 40000\n8 nc 4000", []string{"which end of a connection runs", "the order of lines"}, false},
+		"one process more asks":      {"capable", "PID COMM NAME\n7 sh A\n8 sh A", "PID COMM NAME\n7 sh A\n8 sh A\n9 sh A", []string{"which of the script's processes asks", "the order of lines"}, false},
+		"another capability":         {"capable", "PID COMM NAME\n7 sh A", "PID COMM NAME\n7 sh A\n7 sh B", nil, true},
 		"another program's end":      {"tcplife", "PID COMM LPORT\n7 nc 4000\n7 nc 40000", "PID COMM LPORT\n7 sh 4000\n7 nc 40000", nil, true},
 		"another head":               {"wakeuptime", "head\n  schedule", "failed\n  schedule", nil, true},
 	} {

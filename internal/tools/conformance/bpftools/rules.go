@@ -21,6 +21,7 @@ var (
 	load      = &rule{"load averages", replace(`loadavg: .*`, "loadavg")}
 	processes = &rule{"process numbers", rename(byLine, "PID", "PPID", "TID", "TPID")}
 	ranks     = &rule{"process numbers", rename(byNumber, "PID", "PPID")}
+	who       = &rule{"which of the script's processes asks", mask("PROCESS", "PID")}
 	ends      = &rule{"which end of a connection runs", mask("PROCESS", "PID")}
 	ports     = &rule{"local ports", replace(`\b(3[3-9]\d{3}|32[89]\d\d|327[7-9]\d|3276[89]|[45]\d{4}|60\d{3})\b`, "PORT")}
 	objects   = &rule{"addresses of objects", replace(`\b(0x)?ffff[0-9a-f]{12}\b`, "ADDRESS")}
@@ -31,7 +32,7 @@ var (
 	samples   = &rule{"what a sample meets: only the head is compared", head}
 	sleeps    = &rule{"the stacks of who sleeps: only the exit code is compared", func([]string) []string { return nil }}
 
-	all = []*rule{clock, load, processes, ranks, ends, buckets, ports, objects, durations, counts, order, samples, sleeps}
+	all = []*rule{clock, load, processes, ranks, ends, who, buckets, ports, objects, durations, counts, order, samples, sleeps}
 )
 
 // more has the rules of tools beyond those of all tools.
@@ -43,6 +44,8 @@ var more = map[string][]*rule{
 	"tcpstates": {order}, "tcptracer": {order}, "tcplife": {ends, order},
 	// Two processes that were started one after the other run beside each other.
 	"execsnoop": {ranks, order},
+	// Each process asks several times, and the tool sees one more or less after its SIGINT.
+	"capable": {who, order},
 	// Equal counts of a map come in the order of its hashes, which are of random numbers.
 	"wildcard": {order}, "kretprobe": {order}, "funccount": {counts, order},
 	// Both sides list what came most often, and by how long it took.
