@@ -124,11 +124,24 @@ func (img *Image) packageFiles(dir string, most int64) (list []*packageFile, err
 
 func newPackageFile(f *elfFile) *packageFile {
 	m := &moduleFile{f: f}
-	p := &packageFile{f: f, name: m.nameOf()}
+	return &packageFile{f: f, name: m.nameOf(), depends: m.depends()}
+}
+
+// depends are the modules that the module needs, by the kernel's names of them.
+func (m *moduleFile) depends() (list []string) {
 	for _, d := range strings.Split(m.modinfo("depends"), ",") {
 		if d != "" {
-			p.depends = append(p.depends, strings.ReplaceAll(d, "-", "_"))
+			list = append(list, strings.ReplaceAll(d, "-", "_"))
 		}
 	}
-	return p
+	return list
+}
+
+// ModuleDepends returns the modules on which the module of a file depends, as its .modinfo names them.
+func ModuleDepends(file string, code []byte) ([]string, error) {
+	f, err := parseModule(file, code)
+	if err != nil {
+		return nil, err
+	}
+	return (&moduleFile{f: f}).depends(), nil
 }

@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,10 +35,20 @@ type HostOptions struct {
 	// module of each kernel.
 	Module, Build string
 	Builder       Builder
+	// Modprobe has names of modules, with commas between them, of the kernel's own package, which ModuleFiles has. Lockdown is a level of kernel_lockdown(7).
+	Modprobe    []string
+	ModuleFiles ModuleFiles
+	Lockdown    string
 }
+
+// lockdowns are the levels of kernel_lockdown(7).
+var lockdowns = []string{"integrity", "confidentiality"}
 
 // Builder builds the module of a folder for a kernel's release, and returns its name and its code.
 type Builder func(ctx context.Context, release, folder string) (name string, code []byte, err error)
+
+// ModuleFiles gives modules of the package of a kernel's release to each, after the modules on which they depend.
+type ModuleFiles func(ctx context.Context, release string, names []string, each func(name string, code []byte) error) error
 
 // HostJob makes the program of a job a program of the host: it finds the files that this one needs.
 func (o *HostOptions) HostJob(j *Job) error {
@@ -71,6 +82,7 @@ func (o *HostOptions) HostJob(j *Job) error {
 	j.Host = &HostProgram{
 		Session: booted.Session{Program: *j.Program, Rights: o.Rights, For: o.For},
 		Files:   s.Files(), Wanted: s.Wanted, Outs: around.Outs, Core: o.Core,
+		Modprobe: strings.FieldsFunc(strings.Join(o.Modprobe, ","), func(r rune) bool { return r == ',' }), ModuleFiles: o.ModuleFiles, Lockdown: o.Lockdown,
 	}
 	return o.beside(j.Host)
 }
@@ -110,6 +122,9 @@ func (o *HostOptions) beside(p *HostProgram) (err error) {
 			return misused("--out %w", err)
 		}
 		p.Outs = append(p.Outs, out)
+	}
+	if o.Lockdown != "" && !slices.Contains(lockdowns, o.Lockdown) {
+		return misused("--lockdown %q: the levels are %s", o.Lockdown, strings.Join(lockdowns, " and "))
 	}
 	switch {
 	case o.Module != "" && o.Build != "":

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"kprobelab/booted"
+	"kprobelab/errno"
 	"kprobelab/hostfiles"
 	"kprobelab/internal/printable"
 )
@@ -30,6 +31,11 @@ type HostProgram struct {
 	Outs []Out
 	// Module is loaded before the program begins, and unloaded after its end; nil for none.
 	Module *Module
+	// Modprobe names modules that are loaded before all else, from ModuleFiles; they stay. Lockdown, if not "", locks the
+	// kernel down then.
+	Modprobe    []string
+	ModuleFiles ModuleFiles
+	Lockdown    string
 	// Core names a file that gets the memory of a kernel that panicked; empty for none.
 	Core string
 }
@@ -88,6 +94,11 @@ func (r *runner) give(jobs []bound) error {
 		if err == nil {
 			err = k.Prepare(j.Host.Files)
 		}
+		if err == nil {
+			if err := r.set(j.Host, k); err != nil {
+				return err
+			}
+		}
 		if err == nil && len(j.Host.Workloads) > 0 && !k.Has(shell) {
 			return refused(fmt.Errorf("%s: %w", printable.Name(r.lab.Image.Name()), ErrNoShell))
 		}
@@ -97,6 +108,33 @@ func (r *runner) give(jobs []bound) error {
 		if err != nil {
 			return programError(r.lab.Image.Name(), "", err)
 		}
+	}
+	return nil
+}
+
+// set loads the modules of the kernel's own package, and locks the kernel down.
+func (r *runner) set(h *HostProgram, k *booted.Kernel) error {
+	ctx := h.Context
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	if len(h.Modprobe) > 0 {
+		err := h.ModuleFiles(ctx, r.lab.Image.Release(), h.Modprobe, func(name string, code []byte) error {
+			return k.Modprobe(ctx, name, code, "")
+		})
+		if err != nil {
+			return refused(OneLine(err))
+		}
+	}
+	if h.Lockdown == "" {
+		return nil
+	}
+	err := k.SetLockdown(h.Lockdown)
+	if errors.Is(err, errno.ENOENT) {
+		err = fmt.Errorf("%s has no lockdown: CONFIG_SECURITY_LOCKDOWN_LSM is not set, or lsm= leaves it out", printable.Name(r.lab.Image.Name()))
+	}
+	if err != nil {
+		return refused(OneLine(err))
 	}
 	return nil
 }

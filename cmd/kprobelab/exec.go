@@ -137,6 +137,13 @@ func (p *execDoor) program(t *term, c *cli.Command) error {
 	if err != nil || !alone {
 		return err
 	}
+	p.host.ModuleFiles = func(ctx context.Context, release string, names []string, each func(name string, code []byte) error) error {
+		s, err := t.store(c)
+		if err != nil {
+			return err
+		}
+		return s.ModuleFiles(ctx, release, names, each)
+	}
 	p.host.Builder = func(ctx context.Context, release, folder string) (string, []byte, error) {
 		if err := kernels.CheckModuleFolder(folder); err != nil {
 			return "", nil, err
@@ -196,6 +203,9 @@ func hostFlags(h *run.HostOptions) []cli.Flag {
 		&cli.GenericFlag{Name: "cap", Value: right("cap", h.Rights.AddCapabilities),
 			Usage: "let it have these capabilities and no others, `NAME,...` of capabilities(7), as bpf,perfmon, all or none (repeatable)"},
 		&cli.GenericFlag{Name: "ulimit", Value: right("ulimit", h.Rights.SetLimit), Usage: "limit a resource of it, `NAME=SOFT[:HARD]`, as memlock=64K (repeatable)"},
+		&cli.StringSliceFlag{Name: "modprobe", Destination: &h.Modprobe,
+			Usage: "load modules of the kernel's own package before, with those that they need, `NAME,...`; with veth come veth0 and veth1 (repeatable)"},
+		&cli.StringFlag{Name: "lockdown", Destination: &h.Lockdown, Usage: "lock the kernel down, `LEVEL` of kernel_lockdown(7): integrity or confidentiality"},
 		&cli.StringFlag{Name: "core", Destination: &h.Core, Usage: "if the kernel panics, write its memory to `FILE`, for crash and gdb"},
 		&cli.GenericFlag{Name: "module", Value: cmdline.Each(func(text string) error { h.Module = text; return nil }),
 			Usage: "load a module of the kernel's before, 'FILE.ko [PARAM=VALUE]', unload it after, and say what it has left"},

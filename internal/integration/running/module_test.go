@@ -184,6 +184,19 @@ func TestFaultsOfModules(t *testing.T) {
 	}
 }
 
+// TestModprobe: a module of the kernel's package stays loaded, is loaded once, and leaves no file in the guest's memory.
+func TestModprobe(t *testing.T) {
+	k := boot(t, "6.1")
+	code := built(t, k, "testdata/modules/planted")("planted")
+	for range 2 {
+		require.NoError(t, k.Modprobe(t.Context(), "planted", code, ""))
+	}
+	require.Equal(t, ended{out: "planted\n"}, k.shell("cut -d' ' -f1 /proc/modules; ls /lib/modules/kprobelab"))
+	var refused *booted.ModuleError
+	require.ErrorAs(t, k.Modprobe(t.Context(), "cut", code[:len(code)/2], ""), &refused)
+	require.Equal(t, errno.ENOEXEC, refused.Errno)
+}
+
 // TestExecutedInstructions: each execution of a named instruction is seen once, on all processors, and after a restore.
 func TestExecutedInstructions(t *testing.T) {
 	for _, name := range []string{"6.1", "6.1.smp2", "5.10", "newest"} {
