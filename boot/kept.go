@@ -3,12 +3,10 @@ package boot
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 
 	"kprobelab/internal/bounded"
-	"kprobelab/internal/download"
 	"kprobelab/internal/qemu"
 	"kprobelab/kernels"
 )
@@ -66,19 +64,8 @@ func (b *Keeper) shell(ctx context.Context) []File {
 
 // Find finds the dump that a word means: a file, which is the dump itself or an image to boot, or a release, which is fetched
 // if need be. What has no dump yet is booted, and kept. The empty word is the newest kernel that is kept with a dump, or the
-// newest there is. With a lock, it is as the word newest, and the machine is the lock's. An error says what else gives a dump
-// if the network or QEMU is missing.
+// newest there is. With a lock, it is as the word newest, and the machine is the lock's.
 func (b *Keeper) Find(ctx context.Context, word string) (string, error) {
-	file, err := b.find(ctx, word)
-	for _, lacks := range []error{qemu.ErrNone, kernels.ErrOffline, kernels.ErrMirror, download.ErrAnswer} {
-		if errors.Is(err, lacks) {
-			return "", fmt.Errorf("%w; kprobelab kernels import takes a booted kernel that kernels export has written elsewhere", err)
-		}
-	}
-	return file, err
-}
-
-func (b *Keeper) find(ctx context.Context, word string) (string, error) {
 	var k *kernels.Kernel
 	if word == "" && b.Store.Locked() {
 		word = "newest"

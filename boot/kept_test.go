@@ -35,7 +35,6 @@ func TestDumpsOfWords(t *testing.T) {
 	}
 	_, err = b.Find(t.Context(), "1.2.3")
 	require.ErrorIs(t, err, kernels.ErrOffline)
-	require.ErrorContains(t, err, "kernels import")
 
 	image := filepath.Join(dir, "vmlinuz")
 	require.NoError(t, os.WriteFile(image, []byte("MZ and no more"), 0o600))
@@ -61,7 +60,6 @@ func TestDumpsOfALock(t *testing.T) {
 
 	_, err = b.Find(t.Context(), "newest")
 	require.ErrorIs(t, err, qemu.ErrNone)
-	require.ErrorContains(t, err, "kernels import")
 
 	save := func(m kernels.Machine) {
 		require.NoError(t, b.Store.SaveDump(t.Context(), k, m, func(file string) error { return os.WriteFile(file, []byte("memory"), 0o600) }))
