@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo dist dist-test page demo dumps kernel archive tools-table conformance conformance-all conformance-bpf conformance-bpftrace conformance-check conformance-configs conformance-explore conformance-forms conformance-hazards conformance-levels conformance-modules conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-aliases conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch decoder decoder-kernel decoder-opponents decoder-speed guest module selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-mount test-page test-root test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean
+.PHONY: help deps deps-test build build-nocgo dist dist-test page demo dumps kernel archive tools-table conformance conformance-all conformance-bpf conformance-bpftrace conformance-check conformance-configs conformance-explore conformance-forms conformance-hazards conformance-levels conformance-modules conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-aliases conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch decoder decoder-kernel decoder-opponents decoder-speed guest module selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-mount test-page test-root test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean film
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -69,6 +69,10 @@ dist-test: ## run each artifact of dist/ on bare Debian 11, 12, 13 and sid, unde
 page: ## bin/kprobelab.html: the program in one file for a browser, without cgo
 	@go run ./internal/tools/page -o bin/kprobelab.html
 	@echo "built bin/kprobelab.html"
+
+film: build ## docs/film.svg: a terminal in which commands run, as they print now
+	@CGO_ENABLED=0 go run ./internal/tools/film
+	@echo "wrote docs/film.svg"
 
 demo: build ## probe the embedded guest kernel, then a real kernel image
 	@scripts/demo.sh bin/kprobelab

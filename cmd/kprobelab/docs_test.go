@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"encoding/xml"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -46,10 +49,8 @@ func TestReadmeShowsWhatIsPrinted(t *testing.T) {
 			if strings.HasPrefix(s.command, "boot ") { // which prints how long it took
 				continue
 			}
-			if image := regexp.MustCompile(`\.cache/\S+`).FindString(s.command); image != "" {
-				if _, err := os.Stat(image); err != nil || testing.Short() {
-					continue
-				}
+			if !present(regexp.MustCompile(`\.cache/\S+`).FindAllString(s.command, -1)) {
+				continue
 			}
 			if strings.HasPrefix(s.command, "check ") {
 				s.command = strings.Replace(s.command, "probes", checkedProbes(t, string(doc)), 1)
@@ -67,6 +68,111 @@ func TestReadmeShowsWhatIsPrinted(t *testing.T) {
 	}
 	require.Greater(t, n, 10)
 	require.Positive(t, hit)
+}
+
+// present reports whether all images and dumps of a command are there; with -short, whether it has none.
+func present(files []string) bool {
+	for _, f := range files {
+		if _, err := os.Stat(f); err != nil || testing.Short() {
+			return false
+		}
+	}
+	return true
+}
+
+// README is for a stranger; docs/tour.md has one example of each thing.
+func TestReadmeIsShort(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	require.LessOrEqual(t, strings.Count(string(readme), "\n"), 150)
+}
+
+// Every file and every heading that a page for users names is there.
+func TestLinksOfPages(t *testing.T) {
+	t.Chdir("../..")
+	pages, err := filepath.Glob("docs/*.md")
+	require.NoError(t, err)
+	n := 0
+	for _, page := range append(pages, "README.md", "POLICY.md", "CHANGELOG.md", "CONTRIBUTING.md") {
+		doc, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, m := range regexp.MustCompile(`\]\(([^):#]*)(#[^)]*)?\)`).FindAllStringSubmatch(string(doc), -1) {
+			n++
+			to := page
+			if m[1] != "" {
+				to = filepath.Join(filepath.Dir(page), m[1])
+			}
+			text, err := os.ReadFile(to)
+			if st, statErr := os.Stat(to); statErr == nil && st.IsDir() {
+				continue
+			}
+			if !assert.NoError(t, err, "%s: %s", page, m[0]) || m[2] == "" || filepath.Ext(to) != ".md" {
+				continue
+			}
+			assert.Contains(t, anchors(string(text)), m[2], "%s: %s", page, m[0])
+		}
+	}
+	require.Greater(t, n, 100)
+}
+
+// anchors are the headings of a page as links name them.
+func anchors(page string) (list []string) {
+	seen := map[string]int{}
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
+		name := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		name = "#" + strings.ReplaceAll(name, " ", "-")
+		if n := seen[name]; n > 0 {
+			list = append(list, fmt.Sprintf("%s-%d", name, n))
+		} else {
+			list = append(list, name)
+		}
+		seen[name]++
+	}
+	return list
+}
+
+// The film in README shows what its commands print, but for the lines that the screen has no room for. It has no script, and
+// is small.
+func TestTheFilmShowsWhatIsPrinted(t *testing.T) {
+	film, err := os.ReadFile("../../docs/film.svg")
+	require.NoError(t, err)
+	require.Less(t, len(film), 100_000)
+	require.NotContains(t, string(film), "<script")
+	var svg struct {
+		Scenes []struct {
+			Command string   `xml:"aria-label,attr"`
+			Lines   []string `xml:"text"`
+		} `xml:"g>g"`
+	}
+	require.NoError(t, xml.Unmarshal(film, &svg))
+	require.Len(t, svg.Scenes, 4)
+	t.Setenv("KPROBELAB_CACHE", "off")
+	for _, s := range svg.Scenes {
+		command, ok := strings.CutPrefix(s.Command, "kprobelab ")
+		require.True(t, ok)
+		require.Equal(t, "$ "+s.Command, s.Lines[0])
+		code, out := typed(command)
+		require.Zero(t, code, out)
+		var printed []string
+		for line := range strings.Lines(out) {
+			if line = strings.TrimRight(line, "\n"); line != "" { // the film has no empty texts
+				printed = append(printed, line)
+			}
+		}
+		shown := s.Lines[1:]
+		if last := len(shown) - 1; shown[last] == "…" {
+			shown = shown[:last]
+		} else {
+			require.Len(t, shown, len(printed), command)
+		}
+		for i, line := range shown {
+			if begin, cut := strings.CutSuffix(line, "…"); cut {
+				require.True(t, strings.HasPrefix(masked(printed[i]), masked(begin)), "%s\n%s\n%s", command, line, printed[i])
+			} else {
+				require.Equal(t, masked(line), masked(printed[i]), command)
+			}
+		}
+	}
 }
 
 // checkedProbes is the file "probes" that a page makes with printf.

@@ -156,3 +156,41 @@ func TestImporterNeedsGoAlone(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(all), published+" v0.1.0 h1:")
 }
+
+// The commands and the test that README shows are what somebody types in a new folder.
+func TestReadmeImports(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles the library once more")
+	}
+	root, err := filepath.Abs("../../..")
+	require.NoError(t, err)
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(readme), "## In a test of your own\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
+	commands := regexp.MustCompile(`(?m)^    (go .*)$`).FindAllStringSubmatch(section, -1)
+	require.Len(t, commands, 3)
+	code := regexp.MustCompile("(?s)```go\n(.*)```").FindStringSubmatch(section)
+	require.NotNil(t, code)
+	where, err := exec.Command("go", "env", "GOMODCACHE").Output()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	run := func(args ...string) string {
+		cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "GOSUMDB=off", "GOPROXY=file://"+filepath.Join(strings.TrimSpace(string(where)), "cache", "download"))
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s\n%s", strings.Join(args, " "), out)
+		return string(out)
+	}
+	for _, c := range commands {
+		var words []string
+		for _, w := range strings.Fields(c[1]) {
+			words = append(words, strings.ReplaceAll(w, "CHECKOUT", root))
+		}
+		run(words...)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "probes_test.go"), []byte(code[1]), 0o600))
+	require.Contains(t, run("go", "test", "-count=1", "-v", "."), "--- PASS: TestGcd")
+}
