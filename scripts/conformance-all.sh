@@ -5,7 +5,8 @@
 # a result there is not booted again, so a run can be stopped and started at will.
 #
 # The newest of each series come first, then the older ones. CPU='qemu64 EPYC' picks
-# the processors, POINTS, NAMES and SEED the points and definitions by name, SERIES='6.12
+# the processors, SHARD=2/3 the second of three shares of the kernels for as many machines (the results are all machines'
+# files in .cache/conformance/kept, put into one folder), POINTS, NAMES and SEED the points and definitions by name, SERIES='6.12
 # 7.3' and FLAVOURS='cloud-amd64' some of the kernels, LIMIT=20 the first so many.
 # AGAIN=differing compares those with differences again, by what they answered,
 # AGAIN=all all of them; neither boots any. make conformance-table puts the results
@@ -77,6 +78,7 @@ one() {
 	done
 }
 
+check_shard
 mkdir -p "$kept"
 qemu=$(qemu) || cannot "QEMU cannot be had (see above)"
 if [ "${1:-}" = --one ]; then
@@ -89,7 +91,7 @@ fi
 kernels_open || cannot "the index of kernels cannot be had (see above)"
 clang=$(clang) || cannot "clang cannot be had (see above)"
 "$clang" -O2 -g -target bpf -c "$root/internal/tools/conformance/testdata/tool.bpf.c" -o "$object" || die "the BPF source does not compile"
-kernels_list | in_turn | head -n "${LIMIT:-100000}" >"$work/all"
+kernels_list | in_turn | head -n "${LIMIT:-100000}" | of_shard >"$work/all"
 say "$(wc -l <"$work/all") kernels"
 code=0
 xargs -P "${JOBS:-$(nproc)}" -n 1 "$scripts/conformance-all.sh" --one <"$work/all" || code=$?

@@ -130,34 +130,54 @@ kernel_unpack() {
 	rm -rf "$apt_state/unpacked"
 }
 
+# of_shard: of lines on stdin the share that SHARD=I/N names, as kprobelab --shard divides: lines I, I+N, I+2N, …; without SHARD
+# all. False when SHARD is no share.
+of_shard() {
+	awk -v shard="${SHARD:-1/1}" '
+		BEGIN { if (shard !~ /^[1-9][0-9]*\/[1-9][0-9]*$/ || split(shard, of, "/") && of[1] + 0 > of[2] + 0) exit bad = 1 }
+		(NR - 1) % of[2] == of[1] - 1
+		END { exit bad }'
+}
+
+# check_shard: ends the script when SHARD is no share.
+check_shard() {
+	of_shard </dev/null || { say "SHARD=$SHARD is no shard: I/N is wanted, such as 2/3 for the second of three" && exit 2; }
+}
+
 # kernels_chosen "SUITE...": the paths of the images that the caller's KERNEL=FILE
 # names, or RELEASES, or else SUITES (by default the given ones) and FLAVOURS, one a
-# line. 1 when one cannot be had, 2 when KERNEL is no file; the reason is printed.
+# line; with SHARD a share of them. 1 when one cannot be had, 2 when KERNEL is no file; the reason is printed.
 kernels_chosen() {
 	if [ -n "${KERNEL:-}" ]; then
 		if [ ! -f "$KERNEL" ] || [ ! -r "$KERNEL" ]; then
 			say "KERNEL=$KERNEL cannot be read"
 			return 2
 		fi
-		printf '%s\n' "$KERNEL"
+		printf '%s\n' "$KERNEL" | of_shard
 		return
 	fi
-	for chosen in ${RELEASES:-}; do
-		RELEASE=$chosen "$scripts/kernel.sh" || return 1
-	done
-	if [ -n "${RELEASES:-}" ]; then return; fi
-	for chosen in ${SUITES:-$1}; do
-		for flavour in ${FLAVOURS:-cloud-amd64}; do
-			RELEASE='' SUITE=$chosen FLAVOUR=$flavour "$scripts/kernel.sh" || return 1
+	if [ -n "${RELEASES:-}" ]; then
+		for chosen in $RELEASES; do printf 'RELEASE=%s\n' "$chosen"; done
+	else
+		for chosen in ${SUITES:-$1}; do
+			for flavour in ${FLAVOURS:-cloud-amd64}; do printf 'RELEASE= SUITE=%s FLAVOUR=%s\n' "$chosen" "$flavour"; done
 		done
+	fi | of_shard | while read -r chosen; do
+		# shellcheck disable=SC2086 # words of a release, a suite and a flavour
+		env $chosen "$scripts/kernel.sh" </dev/null || exit 1
 	done
 }
 
 # choose_kernels "SUITE...": has those in $kernels, or ends the script: with 2 when KERNEL is no file, with what the
 # script's own cannot says when one cannot be had.
 choose_kernels() {
+	check_shard
 	kernels=$(kernels_chosen "$1") || {
 		[ $? != 2 ] || exit 2
 		cannot "a kernel cannot be had (see above)"
 	}
+	if [ -z "$kernels" ]; then
+		say "SHARD=$SHARD has nothing to do"
+		exit 0
+	fi
 }

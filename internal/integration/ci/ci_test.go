@@ -1,0 +1,453 @@
+package ci
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/xml"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert/yaml"
+	"github.com/stretchr/testify/require"
+
+	"kprobelab"
+	"kprobelab/internal/integration/dumps/runs"
+	"kprobelab/internal/shard"
+)
+
+const version = "1.2.3"
+
+// release is a folder with the file of a release, as make dist names it, and its checksum.
+type release struct{ url, sum string }
+
+func newRelease(t *testing.T) release {
+	if runtime.GOOS != "linux" {
+		t.Skip("the shell is for runners of Linux")
+	}
+	for _, tool := range []string{"curl", "bash", "sha256sum", "tar", "go"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip("there is no " + tool + " here")
+		}
+	}
+	releasing.Lock()
+	defer releasing.Unlock()
+	if made.sum != "" {
+		return made
+	}
+	dir := releases
+	program := filepath.Join(dir, "kprobelab")
+	out, err := exec.Command("go", "build", "-o", program, "../../../cmd/kprobelab").CombinedOutput()
+	require.NoError(t, err, string(out))
+	b, err := os.ReadFile(program)
+	require.NoError(t, err)
+	name := filepath.Join(dir, "kprobelab-"+version+"-linux-amd64.tar.gz")
+	f, err := os.Create(name)
+	require.NoError(t, err)
+	sum := sha256.New()
+	z, err := gzip.NewWriterLevel(io.MultiWriter(f, sum), gzip.BestSpeed)
+	require.NoError(t, err)
+	w := tar.NewWriter(z)
+	require.NoError(t, w.WriteHeader(&tar.Header{Name: "kprobelab-" + version + "/kprobelab", Mode: 0o755, Size: int64(len(b))}))
+	_, err = w.Write(b)
+	require.NoError(t, errors.Join(err, w.Close(), z.Close(), f.Close()))
+	made = release{"file://" + dir, hex.EncodeToString(sum.Sum(nil))}
+	return made
+}
+
+// made is the release of all tests, in the folder releases.
+var (
+	releasing sync.Mutex
+	made      release
+	releases  string
+)
+
+func TestMain(m *testing.M) {
+	var err error
+	if releases, err = os.MkdirTemp("", "kprobelab-release"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	os.RemoveAll(releases)
+	os.Exit(code)
+}
+
+// lock is a lock of kernels, from which the key of the cache is made.
+const lock = `{"version":1,"kernels":[{"word":"6.1","release":"6.1.0-56-cloud-amd64","sha256":"51349501a3d1ff83836437d2b365fd2d57f2feb8642d315e5181dec23d4c3275","cpu":"qemu64","cpus":1,"memory_mib":128}]}
+`
+
+// project is a checkout of a user's: a lock, a list of probes of which one attaches nowhere, two kernels.
+func project(t *testing.T) string {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"kernels.lock": lock, "probes.txt": "vfs_read\nnosuch\n", "one.elf": string(kprobelab.GuestELF()), "two.elf": string(kprobelab.GuestELF()), "three.elf": string(kprobelab.GuestELF()),
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	return dir
+}
+
+// sh runs a script in a folder, with an environment of its own, and returns what it prints and its exit code.
+func sh(t *testing.T, dir string, env map[string]string, shell []string, script string) (string, int) {
+	t.Helper()
+	cmd := exec.Command(shell[0], append(shell[1:], script)...)
+	cmd.Dir = dir
+	for _, k := range slices.Sorted(maps.Keys(env)) {
+		cmd.Env = append(cmd.Env, k+"="+env[k])
+	}
+	out, err := cmd.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return string(out), exit.ExitCode()
+	}
+	require.NoError(t, err, string(out))
+	return string(out), 0
+}
+
+func read(t *testing.T, dir, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, name))
+	require.NoError(t, err)
+	return string(b)
+}
+
+// suites is what CI hosts read of JUnit.
+type suites struct {
+	Tests    int `xml:"tests,attr"`
+	Failures int `xml:"failures,attr"`
+}
+
+func junit(t *testing.T, dir, name string) (s suites) {
+	t.Helper()
+	require.NoError(t, xml.Unmarshal([]byte(read(t, dir, name)), &s))
+	return s
+}
+
+// action is what the test reads of a composite action.
+type action struct {
+	Inputs map[string]struct {
+		Default  string
+		Required bool
+	}
+	Runs struct {
+		Using string
+		Steps []struct {
+			Name, ID, Shell, Uses, Run string
+			Env, With                  map[string]string
+		}
+	}
+}
+
+var expression = regexp.MustCompile(`\$\{\{ *([a-z0-9._]+) *\}\}`)
+
+// runner runs the steps of the action as GitHub's runner does.
+type runner struct {
+	t    *testing.T
+	dir  string
+	temp string
+	// inputs are the caller's; steps are the outputs by "steps.ID.outputs.NAME".
+	inputs, steps map[string]string
+	cache         map[string]string
+	log           string
+	summary       string
+}
+
+func (r *runner) value(text string) string {
+	return expression.ReplaceAllStringFunc(text, func(e string) string {
+		name := expression.FindStringSubmatch(e)[1]
+		v, ok := r.steps[name]
+		if input, is := strings.CutPrefix(name, "inputs."); is {
+			v, ok = r.inputs[input]
+		}
+		require.True(r.t, ok, "%s has no value", e)
+		return v
+	})
+}
+
+// run returns the exit code of the first step that fails.
+func (r *runner) run(a *action) int {
+	path := os.Getenv("PATH")
+	folder, err := filepath.Abs("../../../ci/github-action")
+	require.NoError(r.t, err)
+	for name, in := range a.Inputs {
+		if _, ok := r.inputs[name]; !ok {
+			require.False(r.t, in.Required, name)
+			r.inputs[name] = in.Default
+		}
+	}
+	for _, s := range a.Runs.Steps {
+		if s.Uses != "" {
+			r.cache = map[string]string{}
+			for k, v := range s.With {
+				r.cache[k] = r.value(v)
+			}
+			continue
+		}
+		files := map[string]string{}
+		for _, name := range []string{"GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STEP_SUMMARY"} {
+			files[name] = filepath.Join(r.temp, name)
+			require.NoError(r.t, os.WriteFile(files[name], nil, 0o600))
+		}
+		env := map[string]string{
+			"PATH": path, "HOME": r.temp, "CI": "true", "GITHUB_ACTIONS": "true", "RUNNER_TEMP": r.temp, "RUNNER_OS": "Linux", "GITHUB_WORKSPACE": r.dir,
+			"GITHUB_ACTION_PATH": folder,
+		}
+		maps.Copy(env, files)
+		for k, v := range s.Env {
+			env[k] = r.value(v)
+		}
+		require.Equal(r.t, "bash", s.Shell)
+		out, code := sh(r.t, r.dir, env, []string{"bash", "--noprofile", "--norc", "-eo", "pipefail", "-c"}, r.value(s.Run))
+		r.log += out
+		for line := range strings.Lines(read(r.t, r.temp, "GITHUB_OUTPUT")) {
+			name, v, ok := strings.Cut(strings.TrimSpace(line), "=")
+			require.True(r.t, ok, line)
+			r.steps["steps."+s.ID+".outputs."+name] = v
+		}
+		for line := range strings.Lines(read(r.t, r.temp, "GITHUB_PATH")) {
+			path = strings.TrimSpace(line) + ":" + path
+		}
+		r.summary += read(r.t, r.temp, "GITHUB_STEP_SUMMARY")
+		if code != 0 {
+			return code
+		}
+	}
+	return 0
+}
+
+func newRunner(t *testing.T, dir string, at release, inputs map[string]string) *runner {
+	r := &runner{t: t, dir: dir, temp: t.TempDir(), steps: map[string]string{}, inputs: map[string]string{"url": at.url, "version": version, "sha256": at.sum}}
+	maps.Copy(r.inputs, inputs)
+	return r
+}
+
+func githubAction(t *testing.T) *action {
+	a := &action{}
+	require.NoError(t, yaml.Unmarshal([]byte(read(t, "../../../ci/github-action", "action.yml")), a))
+	require.Equal(t, "composite", a.Runs.Using)
+	return a
+}
+
+func TestGitHubAction(t *testing.T) {
+	at, a := newRelease(t), githubAction(t)
+	t.Run("check", func(t *testing.T) {
+		dir := project(t)
+		r := newRunner(t, dir, at, map[string]string{"kernels": "./one.elf ./two.elf", "probes": "probes.txt"})
+		require.Equal(t, 1, r.run(a), r.log)
+		require.Contains(t, r.log, "\n::error file=probes.txt,line=2,title=nosuch does not attach::")
+		require.Regexp(t, `^kprobelab-[0-9a-f]{32}-1/1$`, r.cache["key"])
+		require.Equal(t, "~/.cache/kprobelab/kernels", r.cache["path"])
+		require.Equal(t, suites{4, 2}, junit(t, dir, "kprobelab-results/check.xml"))
+		require.Contains(t, r.summary, "### kprobelab check\n\n    [1]")
+		require.Contains(t, r.summary, "    nosuch")
+		require.Contains(t, read(t, dir, "kprobelab-results/check.txt"), "2 of 4 attach")
+	})
+	t.Run("shards", func(t *testing.T) {
+		one, dir := project(t), project(t)
+		kernels := map[string]string{"kernels": "./one.elf ./two.elf ./three.elf", "probes": "probes.txt"}
+		whole := newRunner(t, one, at, maps.Clone(kernels))
+		require.Equal(t, 1, whole.run(a), whole.log)
+		merge := func() (*runner, int) {
+			kernels["shard"] = "merge"
+			r := newRunner(t, dir, at, kernels)
+			return r, r.run(a)
+		}
+		for _, s := range []string{"1/3", "3/3", "2/3"} {
+			if s == "2/3" {
+				r, code := merge()
+				require.Equal(t, 3, code)
+				require.Contains(t, r.log, "shard 2/3 is missing; run again: kprobelab check --shard 2/3 --kernel ./one.elf ")
+			}
+			kernels["shard"] = s
+			r := newRunner(t, dir, at, kernels)
+			require.Zero(t, r.run(a), r.log)
+			require.Contains(t, r.cache["key"], "-"+s)
+		}
+		r, code := merge()
+		require.Equal(t, 1, code)
+		for _, file := range []string{"kprobelab-results/check.txt", "kprobelab-results/check.xml"} {
+			require.Equal(t, read(t, one, file), read(t, dir, file))
+		}
+		require.Equal(t, whole.summary, r.summary)
+	})
+	t.Run("exec", func(t *testing.T) {
+		kernels := runs.File(t, "6.1") + " " + runs.File(t, "newest")
+		dir := project(t)
+		r := newRunner(t, dir, at, map[string]string{"kernels": kernels, "tool": `/bin/sh -c 'echo "a  b"; exit 3'`})
+		require.Equal(t, 3, r.run(a), r.log)
+		require.Contains(t, r.log, "\na  b\n")
+		require.Contains(t, r.log, "\n::error title=kprobelab exec::exit code 3; the table is in the log\n")
+		require.Equal(t, suites{2, 2}, junit(t, dir, "kprobelab-results/exec.xml"))
+		require.Contains(t, r.summary, "### kprobelab exec\n")
+	})
+	t.Run("wrong_checksum", func(t *testing.T) {
+		r := newRunner(t, project(t), release{at.url, strings.Repeat("0", 64)}, map[string]string{"kernels": "./one.elf"})
+		require.Equal(t, 3, r.run(a))
+		require.Contains(t, r.log, "kprobelab-1.2.3-linux-amd64.tar.gz is not the file with the checksum 000")
+	})
+	t.Run("no_release", func(t *testing.T) {
+		r := newRunner(t, project(t), release{at.url + "/nosuch", at.sum}, map[string]string{"kernels": "./one.elf"})
+		require.Equal(t, 3, r.run(a))
+		require.Contains(t, r.log, "/nosuch/kprobelab-1.2.3-linux-amd64.tar.gz cannot be fetched")
+	})
+	t.Run("no_lock", func(t *testing.T) {
+		dir := project(t)
+		require.NoError(t, os.Remove(filepath.Join(dir, "kernels.lock")))
+		r := newRunner(t, dir, at, map[string]string{"kernels": "./one.elf"})
+		require.Equal(t, 3, r.run(a))
+		require.Contains(t, r.log, "kprobelab kernels lock RELEASE... pins some")
+	})
+}
+
+// job is what the test reads of a job of GitLab's. A script's lines may have references.
+type job struct {
+	Extends      string
+	Variables    map[string]string
+	BeforeScript []string `yaml:"before_script"`
+	Script       []any
+	Artifacts    struct{ Reports map[string]string }
+}
+
+var reference = regexp.MustCompile(`!reference \[([^,\]]+), script\]`)
+
+// gitlab runs a job of the template as GitLab's runner does: all lines in one shell, which ends with the first that fails.
+func gitlab(t *testing.T, dir, name string, at release, variables map[string]string) (string, int) {
+	t.Helper()
+	text := reference.ReplaceAllString(read(t, "../../../ci/gitlab", "kprobelab.yml"), `"@$1"`)
+	jobs := map[string]*job{}
+	require.NoError(t, yaml.Unmarshal([]byte(text), &jobs))
+	env := map[string]string{"PATH": os.Getenv("PATH"), "HOME": t.TempDir(), "CI": "true", "GITLAB_CI": "true", "CI_PROJECT_DIR": dir}
+	var lines []string
+	var add func(j *job)
+	add = func(j *job) {
+		for _, l := range j.Script {
+			if to, ok := strings.CutPrefix(l.(string), "@"); ok {
+				add(jobs[to])
+				continue
+			}
+			lines = append(lines, l.(string))
+		}
+	}
+	j := jobs[name]
+	base := jobs[j.Extends]
+	lines = append(lines, base.BeforeScript...)
+	add(j)
+	require.Equal(t, map[string]string{"junit": "kprobelab-results/*.xml"}, j.Artifacts.Reports)
+	for _, list := range []map[string]string{base.Variables, j.Variables, {"KPROBELAB_URL": at.url, "KPROBELAB_VERSION": version, "KPROBELAB_SHA256": at.sum}, variables} {
+		for k, v := range list {
+			env[k] = strings.ReplaceAll(v, "$CI_PROJECT_DIR", dir)
+		}
+	}
+	return sh(t, dir, env, []string{"bash", "-c"}, "set -eo pipefail\n"+strings.Join(lines, "\n"))
+}
+
+func TestGitLabTemplate(t *testing.T) {
+	at := newRelease(t)
+	one, dir := project(t), project(t)
+	kernels := map[string]string{"KERNELS": "./one.elf ./two.elf ./three.elf", "PROBES": "probes.txt"}
+	whole, code := gitlab(t, one, ".kprobelab", at, kernels)
+	require.Equal(t, 1, code, whole)
+	require.Contains(t, whole, "3 of 6 attach")
+	require.Equal(t, suites{6, 3}, junit(t, one, "kprobelab-results/check.xml"))
+
+	for _, i := range []string{"1", "2", "3"} {
+		kernels["CI_NODE_INDEX"], kernels["CI_NODE_TOTAL"] = i, "3"
+		out, code := gitlab(t, dir, ".kprobelab", at, kernels)
+		require.Zero(t, code, out)
+	}
+	out, code := gitlab(t, dir, ".kprobelab-merge", at, nil)
+	require.Equal(t, 1, code, out)
+	require.Contains(t, out, "3 of 6 attach")
+	require.Equal(t, read(t, one, "kprobelab-results/check.xml"), read(t, dir, "kprobelab-results/check.xml"))
+
+	out, code = gitlab(t, project(t), ".kprobelab", release{at.url, strings.Repeat("0", 64)}, kernels)
+	require.NotZero(t, code, out)
+
+	t.Run("exec", func(t *testing.T) {
+		dir := project(t)
+		out, code := gitlab(t, dir, ".kprobelab", at, map[string]string{"KERNELS": runs.File(t, "6.1"), "TOOL": `/bin/sh -c 'echo "a  b"; exit 3'`})
+		require.Equal(t, 3, code, out)
+		require.Contains(t, out, "a  b\n")
+		require.Equal(t, suites{1, 1}, junit(t, dir, "kprobelab-results/exec.xml"))
+	})
+}
+
+func TestPlainShell(t *testing.T) {
+	at := newRelease(t)
+	script, err := filepath.Abs("../../../ci/plain.sh")
+	require.NoError(t, err)
+	lines := 0
+	for line := range strings.Lines(read(t, "../../../ci", "plain.sh")) {
+		if !strings.HasPrefix(line, "#") {
+			lines++
+		}
+	}
+	require.LessOrEqual(t, lines, 10, "ten lines")
+	kernel := runs.File(t, "6.1")
+	dir := project(t)
+	env := map[string]string{"PATH": os.Getenv("PATH"), "HOME": t.TempDir(), "CI": "true", "URL": at.url, "VERSION": version, "SHA256": at.sum, "KERNELS": kernel, "PROBES": "probes.txt", "TOOL": "/bin/echo hi"}
+	out, code := sh(t, dir, env, []string{"sh"}, script)
+	require.Equal(t, 1, code, out)
+	require.Contains(t, out, "hi\n")
+	require.Equal(t, suites{2, 1}, junit(t, dir, "check.xml"))
+	require.Equal(t, suites{1, 0}, junit(t, dir, "exec.xml"))
+	env["SHA256"] = strings.Repeat("0", 64)
+	_, code = sh(t, project(t), env, []string{"sh"}, script)
+	require.NotZero(t, code)
+}
+
+// Rule: SHARD of the comparisons divides kernels as --shard does; what is no share ends the script with 2.
+func TestShardsOfScripts(t *testing.T) {
+	if _, err := exec.LookPath("sh"); err != nil || runtime.GOOS == "windows" {
+		t.Skip("there is no sh here")
+	}
+	root, err := filepath.Abs("../../..")
+	require.NoError(t, err)
+	list := strings.Fields("5.10 5.15 6.1 6.5 6.12 7.1 7.3")
+	of := func(text, script string) (string, int) {
+		env := map[string]string{"PATH": os.Getenv("PATH"), "SHARD": text, "root": root, "scripts": root + "/scripts", "list": strings.Join(list, "\n")}
+		return sh(t, root, env, []string{"sh", "-euc"}, `. scripts/debian.sh; . scripts/kernels.sh; `+script)
+	}
+	for n := 1; n <= 9; n++ {
+		for i := 1; i <= n; i++ {
+			p := shard.Part{I: i, N: n}
+			out, code := of(p.String(), `check_shard; printf '%s\n' "$list" | of_shard`)
+			require.Zero(t, code, out)
+			require.Equal(t, strings.Join(shard.Of(p, list), " "), strings.Join(strings.Fields(out), " "))
+		}
+	}
+	for _, text := range []string{"0/3", "4/3", "x", "1", "1/0", "/", "1/2/3", "-1/2"} {
+		out, code := of(text, "check_shard")
+		require.Equal(t, 2, code)
+		require.Equal(t, "SHARD="+text+" is no shard: I/N is wanted, such as 2/3 for the second of three\n", out)
+	}
+
+	// Only the kernels of the share are fetched; KERNEL is one.
+	stub := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(stub, "kernel.sh"), []byte("#!/bin/sh\necho \"/k/$RELEASE$SUITE-${FLAVOUR:-}\"\n"), 0o700))
+	choose := `cannot() { echo "cannot $*"; exit 77; }; scripts=` + stub + `; choose_kernels 'bookworm trixie sid'; printf '%s\n' "$kernels"`
+	out, code := of("2/2", choose)
+	require.Zero(t, code, out)
+	require.Equal(t, "/k/trixie-cloud-amd64\n", out)
+	out, _ = of("", `RELEASES='6.1.1 6.1.2'; `+choose)
+	require.Equal(t, "/k/6.1.1-\n/k/6.1.2-\n", out)
+	out, code = of("2/2", `KERNEL=README.md; `+choose)
+	require.Zero(t, code)
+	require.Equal(t, "SHARD=2/2 has nothing to do\n", out)
+	out, code = of("1/2", `KERNEL=README.md; `+choose)
+	require.Zero(t, code)
+	require.Equal(t, "README.md\n", out)
+	require.NoError(t, os.WriteFile(filepath.Join(stub, "kernel.sh"), []byte("#!/bin/sh\nexit 1\n"), 0o700))
+	out, code = of("1/2", choose)
+	require.Equal(t, 77, code, out)
+}
