@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -450,4 +451,60 @@ func TestShardsOfScripts(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(stub, "kernel.sh"), []byte("#!/bin/sh\nexit 1\n"), 0o700))
 	out, code = of("1/2", choose)
 	require.Equal(t, 77, code, out)
+}
+
+// blocks are the blocks of code of a language in docs/ci.md.
+func blocks(t *testing.T, language string) (list []string) {
+	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```").FindAllStringSubmatch(read(t, "../../../docs", "ci.md"), -1) {
+		list = append(list, m[1])
+	}
+	return list
+}
+
+// Rule: the YAML of docs/ci.md is YAML; the shell of its Kubernetes job and of its Slurm array runs every shard, once.
+func TestExamplesOfTheManual(t *testing.T) {
+	if _, err := exec.LookPath("sh"); err != nil || runtime.GOOS == "windows" {
+		t.Skip("there is no sh here")
+	}
+	var job struct {
+		Kind string
+		Spec struct {
+			Completions int
+			Template    struct {
+				Spec struct{ Containers []struct{ Command []string } }
+			}
+		}
+	}
+	for _, text := range blocks(t, "yaml") {
+		var doc map[string]any
+		require.NoError(t, yaml.Unmarshal([]byte(text), &doc), text)
+		if doc["kind"] == "Job" {
+			require.NoError(t, yaml.Unmarshal([]byte(text), &job))
+		}
+	}
+	require.Equal(t, "Job", job.Kind)
+	arrays := blocks(t, "sh")
+	require.Len(t, arrays, 1)
+
+	dir := t.TempDir()
+	stub := "#!/bin/sh\nwhile [ \"$1\" != --shard ]; do shift; done\necho \"$2\"\n"
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "kprobelab-1.2.3"), 0o700))
+	for _, name := range []string{"kprobelab", "kprobelab-1.2.3/kprobelab"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(stub), 0o700))
+	}
+	env := map[string]string{"PATH": dir + ":" + os.Getenv("PATH"), "SLURM_SUBMIT_DIR": dir}
+	for i := range job.Spec.Completions {
+		env["JOB_COMPLETION_INDEX"] = fmt.Sprint(i)
+		command := job.Spec.Template.Spec.Containers[0].Command
+		out, code := sh(t, dir, env, command[:2], command[2])
+		require.Zero(t, code, out)
+		require.Equal(t, fmt.Sprintf("%d/%d\n", i+1, job.Spec.Completions), read(t, dir, fmt.Sprintf("%d.shard", i)))
+	}
+	for i := 1; i <= 16; i++ {
+		env["SLURM_ARRAY_TASK_ID"] = fmt.Sprint(i)
+		out, code := sh(t, dir, env, []string{"sh", "-c"}, arrays[0])
+		require.Zero(t, code, out)
+		require.Equal(t, fmt.Sprintf("%d/16\n", i), read(t, dir, fmt.Sprintf("%d.shard", i)))
+	}
+	require.Contains(t, arrays[0], "#SBATCH --array=1-16")
 }
