@@ -2,6 +2,8 @@ package doctor
 
 import (
 	"errors"
+	"io/fs"
+	"os"
 	"syscall"
 
 	"kprobelab/internal/debian"
@@ -30,6 +32,9 @@ const (
 // Next returns what to do after an error; "" where the error's own text says all. The first matching class counts: an error
 // of QEMU may wrap one of the network.
 func Next(err error) string {
+	if p := (*fs.PathError)(nil); errors.As(err, &p) && p.Path == os.Stdout.Name() {
+		return "" // the user's own redirection
+	}
 	for _, n := range append(nexts, hostNexts...) {
 		if errors.Is(err, n.is) {
 			return n.next

@@ -159,4 +159,5 @@ func TestNextAfterErrors(t *testing.T) {
 		require.Equal(t, want, Next(err))
 	}
 	require.Empty(t, Next(nil))
+	require.Empty(t, Next(&fs.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}), "the output is the user's own")
 }
