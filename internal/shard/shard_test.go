@@ -121,6 +121,8 @@ func TestAShardThatDiedIsNamed(t *testing.T) {
 		"cut_before_end":   {bytes.Join(lines[:3], nil), "shard 2/3 died: FILE ends after 2 of 2 results"},
 		"cut_in_the_end":   {died[:len(died)-1], "shard 2/3 died: FILE ends after 2 of 2 results"},
 		"result_left_out":  {slices.Concat(lines[0], lines[2], lines[3]), "shard 2/3 died: FILE is damaged after 0 of 2 results"},
+		"end_too_early":    {slices.Concat(lines[0], lines[1], []byte(`{"end":1}`+"\n")), "shard 2/3 died: FILE is damaged after 1 of 2 results"},
+		"end_of_more":      {slices.Concat(lines[0], lines[1], lines[2], []byte(`{"end":3}`+"\n")), "shard 2/3 died: FILE is damaged after 2 of 2 results"},
 		"damaged":          {bytes.Replace(died, []byte(`"item":4`), []byte(`"item":!`), 1), "shard 2/3 died: FILE is damaged after 1 of 2 results"},
 		"two_in_one_file":  {slices.Concat(died, died), "shard 2/3 died: FILE goes on after its end"},
 		"cut_in_the_first": {died[:30], "shard 2/3 is missing; FILE is cut off in its first line"},
