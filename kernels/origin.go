@@ -112,7 +112,7 @@ func security(suite string) bool {
 }
 
 // list returns the wanted packages of suites, security updates included. A suite that the mirror
-// lacks is an error only if it is the only one.
+// lacks is an error only if it is the only one, and so is one whose index is too old, which is said.
 func (s *Store) list(ctx context.Context, suites []string, kind string, wanted func(string) bool) (*debian.List, error) {
 	o, err := s.find()
 	if err != nil {
@@ -122,11 +122,15 @@ func (s *Store) list(ctx context.Context, suites []string, kind string, wanted f
 	var lacks error
 	for _, suite := range suites {
 		of, err := s.suite(ctx, o, o.Main, suite, kind, wanted)
-		if errors.Is(err, fs.ErrNotExist) {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			lacks = fmt.Errorf("%s has no suite %s: %w", o.Main.URI, strings.Join(suites, " or "), err)
+			continue
+		case errors.Is(err, debian.ErrOld) && len(suites) > 1:
+			s.say("kernels of %s are not looked for: %v", suite, err)
 			lacks = err
 			continue
-		}
-		if err != nil {
+		case err != nil:
 			return nil, err
 		}
 		l.Add(of)
@@ -141,7 +145,7 @@ func (s *Store) list(ctx context.Context, suites []string, kind string, wanted f
 		l.Add(of)
 	}
 	if found == 0 && lacks != nil {
-		return nil, fmt.Errorf("%s has no suite %s: %w", o.Main.URI, strings.Join(suites, " or "), lacks)
+		return nil, lacks
 	}
 	return l, nil
 }

@@ -417,6 +417,23 @@ func TestWhereKernelsComeFrom(t *testing.T) {
 	}
 }
 
+// TestAnOldSuiteAmongOthers: kernels of the other suites are found, and the old one is said; alone it is an error.
+func TestAnOldSuiteAmongOthers(t *testing.T) {
+	w := newWorld(t)
+	w.Suite("bookworm", kernelDeb(release, "6.1.1-1"), meta(release))
+	w.Put("dists/trixie/InRelease", tinyarchive.Sign("Suite: testing\nCodename: trixie\nValid-Until: Sat, 01 Jan 2000 00:00:00 UTC\nSHA256:\n "+strings.Repeat("00", 32)+" 1 x\n", w.Key))
+	s := w.open(t)
+	got, err := s.Resolve(t.Context(), "6.1")
+	require.NoError(t, err)
+	require.Equal(t, release, got)
+	require.Contains(t, w.said.String(), "kernels of trixie are not looked for: ")
+	require.Contains(t, w.said.String(), "it was valid until 2000-01-01")
+	_, err = s.Resolve(t.Context(), "trixie")
+	require.ErrorContains(t, err, "it was valid until 2000-01-01")
+	_, err = s.Resolve(t.Context(), "6.12")
+	require.ErrorIs(t, err, kernels.ErrKernel)
+}
+
 // An index is used for a day, and fetched again with Refresh.
 func TestIndexesAreKept(t *testing.T) {
 	w := newWorld(t)

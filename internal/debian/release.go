@@ -13,6 +13,9 @@ import (
 // ErrIndex is an index of a suite that is damaged, not of the suite that was asked for, or too old.
 var ErrIndex = errors.New("its index is of no use")
 
+// ErrOld is an index past its date of validity; it is an ErrIndex, too.
+var ErrOld = fmt.Errorf("%w: it is too old", ErrIndex)
+
 // Release is the index of a suite, whose signature was checked.
 type Release struct {
 	Suite, Codename  string
@@ -88,7 +91,7 @@ func (r *Release) Of(suite string, at time.Time, expired bool) error {
 		return fmt.Errorf("%w: it is of %s (%s), not of %s", ErrIndex, r.Codename, r.Suite, suite)
 	case !expired && !r.ValidUntil.IsZero() && at.After(r.ValidUntil):
 		return fmt.Errorf("%w: it was valid until %s (Check-Valid-Until: no in the sources takes it all the same)",
-			ErrIndex, r.ValidUntil.UTC().Format("2006-01-02"))
+			ErrOld, r.ValidUntil.UTC().Format("2006-01-02"))
 	}
 	return nil
 }
