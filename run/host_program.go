@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	"kprobelab/booted"
-	"kprobelab/errno"
 	"kprobelab/hostfiles"
 	"kprobelab/internal/printable"
 )
@@ -83,61 +82,6 @@ const shell = "/bin/sh"
 
 // ErrNoShell: a workload has nothing that runs it.
 var ErrNoShell = errors.New("the guest has no " + shell + " for a workload: --file BUSYBOX:/bin/busybox brings one, and kernels boot --again RELEASE makes a dump that has it")
-
-// give puts the files that the programs of the host need into the guest. It comes before all probes: none hits there.
-func (r *runner) give(jobs []bound) error {
-	for _, j := range jobs {
-		if j.Host == nil {
-			continue
-		}
-		k, err := r.lab.Booted()
-		if err == nil {
-			err = k.Prepare(j.Host.Files)
-		}
-		if err == nil {
-			if err := r.set(j.Host, k); err != nil {
-				return err
-			}
-		}
-		if err == nil && len(j.Host.Workloads) > 0 && !k.Has(shell) {
-			return refused(fmt.Errorf("%s: %w", printable.Name(r.lab.Image.Name()), ErrNoShell))
-		}
-		if user, group, other := j.Host.Rights.User(); other && err == nil {
-			err = k.Give(j.Host.own(), user, group)
-		}
-		if err != nil {
-			return programError(r.lab.Image.Name(), "", err)
-		}
-	}
-	return nil
-}
-
-// set loads the modules of the kernel's own package, and locks the kernel down.
-func (r *runner) set(h *HostProgram, k *booted.Kernel) error {
-	ctx := h.Context
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	if len(h.Modprobe) > 0 {
-		err := h.ModuleFiles(ctx, r.lab.Image.Release(), h.Modprobe, func(name string, code []byte) error {
-			return k.Modprobe(ctx, name, code, "")
-		})
-		if err != nil {
-			return refused(OneLine(err))
-		}
-	}
-	if h.Lockdown == "" {
-		return nil
-	}
-	err := k.SetLockdown(h.Lockdown)
-	if errors.Is(err, errno.ENOENT) {
-		err = fmt.Errorf("%s has no lockdown: CONFIG_SECURITY_LOCKDOWN_LSM is not set, or lsm= leaves it out", printable.Name(r.lab.Image.Name()))
-	}
-	if err != nil {
-		return refused(OneLine(err))
-	}
-	return nil
-}
 
 // own lists the files that belong to the program's user: those of its folder, if that came along, and the folders for
 // what its caller wants.
