@@ -8,6 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -96,24 +99,77 @@ func TestBreakpointsBesideThisProcessor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := boot(t, name)
 			k.put("/breakpoints", program)
-			k.breakpoints(name, string(want), count, seed)
+			k.breakpointsOf(name, together, string(want), count, seed)
 		})
+	}
+}
+
+// A place's hits in a line of the program, and two exceptions in a line of a traced program.
+var (
+	hitsThere = regexp.MustCompile(`[0-9]@(\S+?)/\S+`)
+	twoThere  = regexp.MustCompile(`\[code 4 (address \S+ ip \S+) dr6 0xffff0ff([0-9a-f])\] \[code 4 (address \S+ ip \S+) dr6 0xffff0ff([0-9a-f])( RF)?\]`)
+)
+
+// together writes a line as if a data breakpoint's trap after an instruction and the breakpoint of the next instruction were one
+// exception. They are on some processors (Xeon, family 6 model 207); on others, and here, the trap comes first.
+func together(line string) string {
+	hits := strings.Fields(line)
+	for from := 0; from < len(hits); {
+		to, place := from+1, hitsThere.FindStringSubmatch(hits[from])
+		for ; place != nil && to < len(hits); to++ {
+			if next := hitsThere.FindStringSubmatch(hits[to]); next == nil || next[1] != place[1] {
+				break
+			}
+		}
+		slices.Sort(hits[from:to])
+		from = to
+	}
+	return twoThere.ReplaceAllStringFunc(strings.Join(hits, " "), func(two string) string {
+		m := twoThere.FindStringSubmatch(two)
+		data, _ := strconv.ParseUint(m[2], 16, 4)
+		code, _ := strconv.ParseUint(m[4], 16, 4)
+		if m[1] != m[3] || data&code != 0 { // the same bit twice comes of two iterations
+			return two
+		}
+		return fmt.Sprintf("[code 4 %s dr6 0xffff0ff%x%s]", m[1], data|code, m[5])
+	})
+}
+
+// TestTogether: what is one exception on some processors and two on others is the same line; another place or another bit is another one.
+func TestTogether(t *testing.T) {
+	for _, c := range []struct {
+		name, one, two string
+		same           bool
+	}{
+		{"hits", "load8 m-1 x=i3 rw8=m0: 1,1 0@i3/i3 1@i3/m0\n", "load8 m-1 x=i3 rw8=m0: 1,1 1@i3/m0 0@i3/i3\n", true},
+		{"hits_of_two_places", "add: 1,1 0@i3/i3 1@i4/m0\n", "add: 1,1 1@i4/m0 0@i3/i3\n", false},
+		{"traced", "add [code 4 address i3 ip i3 dr6 0xffff0ff5 RF] exits\n", "add [code 4 address i3 ip i3 dr6 0xffff0ff4] [code 4 address i3 ip i3 dr6 0xffff0ff1 RF] exits\n", true},
+		{"traced_with_another_bit", "add [code 4 address i3 ip i3 dr6 0xffff0ff5 RF] exits\n", "add [code 4 address i3 ip i3 dr6 0xffff0ff2] [code 4 address i3 ip i3 dr6 0xffff0ff1 RF] exits\n", false},
+		{"traced_at_two_places", "add [code 4 address i3 ip i3 dr6 0xffff0ff5 RF]\n", "add [code 4 address i2 ip i2 dr6 0xffff0ff4] [code 4 address i3 ip i3 dr6 0xffff0ff1 RF]\n", false},
+		{"traced_twice_in_data", "add [code 4 address i3 ip i3 dr6 0xffff0ff4]\n", "add [code 4 address i3 ip i3 dr6 0xffff0ff4] [code 4 address i3 ip i3 dr6 0xffff0ff4]\n", false},
+	} {
+		t.Run(c.name, func(t *testing.T) { require.Equal(t, c.same, together(c.one) == together(c.two)) })
 	}
 }
 
 // breakpoints compares the program's output here with its recorded output.
 func (k *kernel) breakpoints(name, want string, args ...string) {
+	k.breakpointsOf(name, func(line string) string { return line }, want, args...)
+}
+
+// breakpointsOf compares the lines as a function writes them.
+func (k *kernel) breakpointsOf(name string, write func(line string) string, want string, args ...string) {
 	end := k.program(append([]string{"/breakpoints"}, args...)...)
 	require.Zero(k.t, end.code)
-	require.Equal(k.t, signalsOf(name, want), signalsOf(name, end.out), "arguments %v", args)
+	require.Equal(k.t, signalsOf(name, want, write), signalsOf(name, end.out, write), "arguments %v", args)
 }
 
 // signalsOf leaves out the signals that perf events send since 5.13.
-func signalsOf(name, text string) []string {
+func signalsOf(name, text string, write func(line string) string) []string {
 	var list []string
 	for line := range strings.Lines(text) {
 		if name != "5.10" || !strings.HasPrefix(line, "SIGTRAP:") {
-			list = append(list, line)
+			list = append(list, write(line))
 		}
 	}
 	return list
