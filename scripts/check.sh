@@ -122,8 +122,9 @@ tests_race() {
 	tests -race -short -timeout 30m -skip "$guests" $packages
 }
 
-# What runs no guest code is the same there, and make test has run it. go vet sees other files only in packages
-# with a build constraint of cgo; of the rest, it would say the same twice.
+# What runs no guest code is the same there, and make test has run it: whole packages, and the longest scripts of the
+# command line. go vet sees other files only in packages with a build constraint of cgo; of the rest, it would say the
+# same twice.
 vet_and_test() {
 	differ=$(go list -f '{{.Dir}}' ./... | while read -r dir; do
 		if grep -qE '^//go:build .*\bcgo\b' "$dir"/*.go; then echo "$dir"; fi
@@ -134,7 +135,7 @@ vet_and_test() {
 	packages=$(go list -test -f '{{.ImportPath}} {{join .Deps " "}}' ./... |
 		awk '$1 ~ /\.test$/ && / kprobelab\/interp( |$)/ { sub(/\.test$/, "", $1); print $1 }')
 	# shellcheck disable=SC2086
-	tests -short $packages
+	tests -short -skip '^TestScripts$/^(decode|decode_vendor|decoder|explore)$' $packages
 }
 
 # Unicorn and FUSE are for Linux; the rest of the program is for every system. One system
