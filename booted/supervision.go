@@ -40,6 +40,8 @@ type supervision struct {
 	state    []progress
 	// from is the supervisor: its task, and where it makes its calls.
 	from initTask
+	// spared: a full memory does not make the kernel kill the supervisor.
+	spared bool
 	// err is the errno with which the program could not be started, 0 if it was.
 	err errno.Errno
 
@@ -167,6 +169,9 @@ func (v *supervision) hasEnded(program uint64, status uint32, err errno.Errno) e
 
 // ask says what the supervisor is to do.
 func (v *supervision) ask(job, input uint64, free bool) (uint64, error) {
+	if err := v.spare(true); err != nil {
+		return 0, err
+	}
 	now := v.k.machine.Now()
 	switch {
 	case v.state[0] == notStarted:
@@ -205,6 +210,9 @@ func (v *supervision) ask(job, input uint64, free bool) (uint64, error) {
 
 // start lets the supervisor start a program.
 func (v *supervision) start(n int, at uint64) (uint64, error) {
+	if err := v.spare(false); err != nil {
+		return 0, err
+	}
 	v.state[n] = running
 	return supervisor.Answer(supervisor.Start, n, uint32(len(v.jobs[n]))), v.k.machine.WriteUser(x86.Addr(at), v.jobs[n])
 }
