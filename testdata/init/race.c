@@ -6,7 +6,7 @@
 #include "sys.h"
 #include <linux/mman.h>
 
-#define EACH	200
+#define EACH	4000
 
 static void print(const char *s)
 {
