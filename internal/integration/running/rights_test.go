@@ -12,7 +12,6 @@ import (
 	"kprobelab/booted"
 	"kprobelab/errno"
 	"kprobelab/hostfiles"
-	"kprobelab/internal/integration/dumps"
 )
 
 // may holds the output of testdata/rights.elf: for a BPF map of a size, a BPF program for kprobes, its kprobe, a socket
@@ -31,7 +30,7 @@ func TestRightsOfPrograms(t *testing.T) {
 		no     = errno.EPERM
 		denied = errno.EACCES
 	)
-	eachBut(t, dumps.One, func(t *testing.T, k *kernel) {
+	eachBut(t, oldAndNew, func(t *testing.T, k *kernel) {
 		small := errno.Errno(0) // BPF maps count for memlock up to 5.10
 		if strings.HasSuffix(t.Name(), "/5.10") {
 			small = no
