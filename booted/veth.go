@@ -7,7 +7,7 @@ import (
 	"kprobelab/errno"
 )
 
-// The pair of Ethernet devices that a guest with the module veth has.
+// The module veth makes this pair of Ethernet devices.
 var pair = [2]struct {
 	name    string
 	address [4]byte

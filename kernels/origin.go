@@ -112,7 +112,7 @@ func security(suite string) bool {
 }
 
 // list returns the wanted packages of suites, security updates included. A suite that the mirror
-// lacks is an error only if it is the only one, and so is one whose index is too old, which is said.
+// lacks, or whose index is too old, is an error only if it is the only one. An old index is reported.
 func (s *Store) list(ctx context.Context, suites []string, kind string, wanted func(string) bool) (*debian.List, error) {
 	o, err := s.find()
 	if err != nil {

@@ -52,6 +52,9 @@ func (r *runner) set(h *HostProgram, k *booted.Kernel) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
+	if len(h.Modprobe) > 0 && h.ModuleFiles == nil {
+		return misused("there are modules to load, and no ModuleFiles that has them")
+	}
 	if len(h.Modprobe) > 0 {
 		err := h.ModuleFiles(ctx, r.lab.Image.Release(), h.Modprobe, func(name string, code []byte) error {
 			return k.Modprobe(ctx, name, code, "")

@@ -30,7 +30,7 @@ type HostProgram struct {
 	Outs []Out
 	// Module is loaded before the program begins, and unloaded after its end; nil for none.
 	Module *Module
-	// Modprobe names modules that are loaded before all else, from ModuleFiles; they stay. Lockdown, if not "", locks the
+	// Modprobe names modules. ModuleFiles has their files. They are loaded first, and stay. Lockdown, if not "", locks the
 	// kernel down then.
 	Modprobe    []string
 	ModuleFiles ModuleFiles

@@ -243,6 +243,13 @@ func TestEventsOfAProgram(t *testing.T) {
 	}
 }
 
+// TestModulesWithoutFiles: a plan that names modules, and has nothing that finds them, is refused before anything runs.
+func TestModulesWithoutFiles(t *testing.T) {
+	var e *Error
+	require.ErrorAs(t, (&runner{}).set(&HostProgram{Modprobe: []string{"veth"}}, nil), &e)
+	require.Equal(t, Misused, e.Kind)
+}
+
 func TestErrorsOfAProgramHaveTheirKind(t *testing.T) {
 	rules, _ := profile.Named(profile.Default)
 	files := prog(t)

@@ -204,7 +204,7 @@ func hostFlags(h *run.HostOptions) []cli.Flag {
 			Usage: "let it have these capabilities and no others, `NAME,...` of capabilities(7), as bpf,perfmon, all or none (repeatable)"},
 		&cli.GenericFlag{Name: "ulimit", Value: right("ulimit", h.Rights.SetLimit), Usage: "limit a resource of it, `NAME=SOFT[:HARD]`, as memlock=64K (repeatable)"},
 		&cli.StringSliceFlag{Name: "modprobe", Destination: &h.Modprobe,
-			Usage: "load modules of the kernel's own package before, with those that they need, `NAME,...`; with veth come veth0 and veth1 (repeatable)"},
+			Usage: "load modules of the kernel's own package first, `NAME,...`, and their dependencies; veth brings the devices veth0 and veth1 (repeatable)"},
 		&cli.StringFlag{Name: "lockdown", Destination: &h.Lockdown, Usage: "lock the kernel down, `LEVEL` of kernel_lockdown(7): integrity or confidentiality"},
 		&cli.StringFlag{Name: "core", Destination: &h.Core, Usage: "if the kernel panics, write its memory to `FILE`, for crash and gdb"},
 		&cli.GenericFlag{Name: "module", Value: cmdline.Each(func(text string) error { h.Module = text; return nil }),

@@ -17,7 +17,7 @@ import (
 	"kprobelab/kimage"
 )
 
-// Facts are what was seen of a machine and its user. An error says why a thing is not there.
+// Facts describe a machine and its user. An error gives the reason for a missing thing.
 type Facts struct {
 	// System and Arch are the program's, as Go names them; Static is whether it needs no shared library, Libc the version of
 	// the system's glibc, "" if it has none.
@@ -37,7 +37,7 @@ type Facts struct {
 	Kind string
 	// Running is the error of reading the running kernel's image.
 	Running error
-	// Folder is where kernels are kept, FolderErr why nothing can be written there, Free the free space in bytes, 0 if unknown.
+	// Folder has the kernels. FolderErr is the error of a write to it, Free its free space in bytes, 0 if unknown.
 	Folder    string
 	FolderErr error
 	Free      uint64

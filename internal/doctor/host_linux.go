@@ -81,7 +81,7 @@ func kind(root string, env func(string) string) string {
 	return ""
 }
 
-// memory is what a process can have, in bytes: the free memory, or the rest of its control group's limit.
+// memory returns the bytes that a process can still take: the free memory, or the rest of its control group's limit.
 func memory(root string) uint64 {
 	b, err := bounded.ReadFile(filepath.Join(root, "proc/meminfo"), bounded.Configuration)
 	if err != nil {

@@ -84,7 +84,7 @@ func TestFoldersThatCanBeWritten(t *testing.T) {
 	require.Error(t, err)
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Len(t, entries, 1, "nothing is left behind")
+	require.Len(t, entries, 1, "the test file is removed")
 }
 
 // Facts of this machine, without a home, and with a mirror that has nothing.

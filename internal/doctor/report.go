@@ -12,7 +12,7 @@ import (
 	"kprobelab/kernels"
 )
 
-// State is what a thing is.
+// State tells whether the machine has a thing.
 type State string
 
 // The states of a thing: it is there, it comes when it is needed, it is not there, or it is there and little.
@@ -274,7 +274,7 @@ func (f *Facts) headers() Check {
 	return Check{"headers", Missing, "there are none, and none can be fetched", f.nextFetch()}
 }
 
-// nextFetch is what to do where nothing can be fetched.
+// nextFetch returns the next command for a machine that cannot fetch.
 func (f *Facts) nextFetch() string {
 	switch {
 	case f.MirrorErr != nil:

@@ -53,7 +53,7 @@ func WriteLibrary(w io.Writer) error {
 	return nil
 }
 
-// Checks is where the verdicts of the library go.
+// Checks receives the verdicts of the library.
 type Checks struct {
 	// Out gets a line for each scenario. If Shard is not nil, it gets them instead, as the results of a shard.
 	Out   io.Writer
