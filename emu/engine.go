@@ -86,6 +86,10 @@ func open(h *machine.Host) (machine.Engine, error) {
 	if e.c = (*C.kpl_machine)(C.calloc(1, C.sizeof_kpl_machine)); e.c == nil {
 		return nil, machine.ErrNoMemory
 	}
+	if C.kpl_new_counts(e.c) != 0 {
+		C.free(unsafe.Pointer(e.c))
+		return nil, machine.ErrNoMemory
+	}
 	e.sh = (*contract.Shared)(unsafe.Pointer(e.c))
 	e.c.handle = C.uintptr_t(register(e))
 	if e.opt.EveryInstruction {

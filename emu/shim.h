@@ -81,12 +81,18 @@ typedef struct kpl_undo {
 	uint8_t old[4096];
 } kpl_undo;
 
-/* The block of size bytes at pc has n instructions, and makes so much work. */
+/* The block of size bytes at pc: its instructions that take time, and the work they make. size 0: there is none. */
 typedef struct kpl_count {
 	uint64_t pc;
 	uint16_t size, n;
 	uint32_t work;
 } kpl_count;
+
+/* The counts of blocks that share a place of the table, the newest first: one line of the host's cache. */
+enum { KPL_COUNTS = 16384, KPL_WAYS = 4 };
+typedef struct kpl_counts {
+	kpl_count way[KPL_WAYS];
+} kpl_counts;
 
 /* A task's console output since its last newline. */
 typedef struct kpl_line {
@@ -94,7 +100,7 @@ typedef struct kpl_line {
 	uint8_t b[256];
 } kpl_line;
 
-enum { KPL_COUNTS = 65536, KPL_LONG = 64, KPL_LONG_COUNTS = 256, KPL_MAX_REGIONS = 256 };
+enum { KPL_MAX_REGIONS = 256 };
 
 /*
  * The engine gives no translation back. A block that patched text killed stays
@@ -225,8 +231,7 @@ typedef struct kpl_machine {
 	size_t nconsole, cap_console;
 	kpl_line *lines;    /* by task */
 	int nlines;
-	kpl_count counts[KPL_COUNTS];           /* of blocks up to KPL_LONG bytes */
-	kpl_count long_counts[KPL_LONG_COUNTS]; /* of longer blocks */
+	kpl_counts *counts; /* KPL_COUNTS of them */
 	uint64_t translated; /* host bytes of all translations so far, estimated */
 	kpl_watch *hosts;   /* the host's watches, by address */
 	int nhosts;
@@ -292,6 +297,7 @@ int kpl_here(const kpl_machine *m);
 int kpl_add_region(kpl_machine *m, uint64_t start, uint64_t size, uint8_t *host, uint8_t *attr);
 void kpl_touch(kpl_machine *m, uint64_t addr, uint64_t size);
 void kpl_undo_drop(kpl_machine *m, int from);
+int kpl_new_counts(kpl_machine *m);
 void kpl_forget_counts(kpl_machine *m, uint64_t addr, uint64_t end);
 void kpl_forget_all_counts(kpl_machine *m);
 void kpl_console_clear(kpl_machine *m);

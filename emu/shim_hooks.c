@@ -226,16 +226,26 @@ static void on_translated(uc_engine *uc, uc_tb *tb, uc_tb *prev, void *user)
 {
 	kpl_cpu *c = running(user);
 
+	kpl_count *k = count_at(c->m, tb->pc, tb->size);
+
 	/* What stood there before may have been another block of this size. */
-	count_at(c->m, tb->pc, tb->size)->pc = 0;
+	if (k)
+		k->size = 0;
 	add_translation(c, tb->size);
 	add_work(c->m, KPL_WORK_BLOCK + KPL_WORK_BYTE * (uint64_t)tb->size);
 	if (crowded(c))
 		c->m->stop_at = 0;
 }
 
-static uint32_t count_block(kpl_cpu *c, kpl_count *k, uint64_t pc, uint32_t size, uint32_t work)
+/* Whether instructions at pc take time. */
+static inline int counted(kpl_machine *m, uint64_t pc)
 {
+	return !m->free_hits || pc - m->own_start >= m->own_end - m->own_start;
+}
+
+static uint32_t count_block(kpl_cpu *c, uint64_t pc, uint32_t size, uint32_t work)
+{
+	kpl_count *known = count_at(c->m, pc, size), k = { pc, size, 0, work };
 	uc_tb tb = { 0 };
 
 	/* The block is about to run, so the engine has translated it. But where
@@ -246,8 +256,12 @@ static uint32_t count_block(kpl_cpu *c, kpl_count *k, uint64_t pc, uint32_t size
 		add_work(c->m, KPL_WORK_BLOCK + KPL_WORK_BYTE * (uint64_t)tb.size);
 		tb.icount = size / 4 + 1;
 	}
-	*k = (kpl_count){ pc, size, tb.icount, work };
-	return tb.icount;
+	k.n = counted(c->m, pc) ? tb.icount : 0;
+	if (known)
+		*known = k;
+	else
+		kpl_add_count(c->m, &k);
+	return k.n;
 }
 
 /* The block hook of a machine that counts by instructions. It does not stop a
@@ -271,15 +285,9 @@ static int interrupted(kpl_cpu *c, uint64_t pc)
 	return 1;
 }
 
-/* Whether instructions at pc take time. */
-static inline int counted(kpl_machine *m, uint64_t pc)
-{
-	return __builtin_expect(!m->free_hits, 1) || pc - m->own_start >= m->own_end - m->own_start;
-}
-
 /* A block that the table of counts does not have, or before which the run ends. 0: it does
  * not run now. */
-static int block(kpl_cpu *c, kpl_count *k, uint64_t pc, uint32_t size)
+static __attribute__((noinline)) int block(kpl_cpu *c, uint64_t pc, uint32_t size)
 {
 	uint32_t work;
 
@@ -288,8 +296,7 @@ static int block(kpl_cpu *c, kpl_count *k, uint64_t pc, uint32_t size)
 	else if (crowded(c))
 		stop_before(c, pc, KPL_CROWDED);
 	else if (!interrupted(c, pc) && !refused(c, pc, size, &work)) {
-		uint32_t n = count_block(c, k, pc, size, work);
-		c->m->instrs += counted(c->m, pc) ? n : 0;
+		c->m->instrs += count_block(c, pc, size, work);
 		add_work(c->m, work);
 		return 1;
 	}
@@ -297,18 +304,18 @@ static int block(kpl_cpu *c, kpl_count *k, uint64_t pc, uint32_t size)
 }
 
 /* Counts a block. 0: it does not run now. */
-static int begin_block(kpl_cpu *c, uint64_t pc, uint32_t size)
+static inline int begin_block(kpl_cpu *c, uint64_t pc, uint32_t size)
 {
 	kpl_machine *m = c->m;
 	kpl_count *k = count_at(m, pc, size);
 
-	if (m->instrs < m->stop_at && k->pc == pc && k->size == size) {
-		m->instrs += counted(m, pc) ? k->n : 0;
+	if (__builtin_expect(k && m->instrs < m->stop_at, 1)) {
+		m->instrs += k->n;
 		if (__builtin_expect(k->work, 0))
 			add_work(m, k->work);
 		return 1;
 	}
-	return block(c, k, pc, size);
+	return block(c, pc, size);
 }
 
 static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user)

@@ -12,6 +12,7 @@ void kpl_machine_free(kpl_machine *m)
 	m->ncpus = 0; /* they are gone */
 	kpl_watch_set(m, NULL, 0);
 	kpl_view_free(m);
+	kpl_free_counts(m);
 	free(m->undo);
 	free(m->own);
 	free(m->console);
@@ -82,27 +83,6 @@ void kpl_undo_drop(kpl_machine *m, int from)
 	for (int i = from; i < m->nundo; i++)
 		free(m->undo[i]);
 	m->nundo = from;
-}
-
-/* Text from addr to end was changed: forgets every block that has a part of it. */
-void kpl_forget_counts(kpl_machine *m, uint64_t addr, uint64_t end)
-{
-	for (uint64_t pc = addr - KPL_LONG; pc < end; pc++) {
-		kpl_count *k = count_at(m, pc, 0);
-		if (k->pc == pc)
-			k->pc = 0;
-	}
-	for (int i = 0; i < KPL_LONG_COUNTS; i++) {
-		kpl_count *k = &m->long_counts[i];
-		if (k->pc < end && addr < k->pc + k->size)
-			k->pc = 0;
-	}
-}
-
-void kpl_forget_all_counts(kpl_machine *m)
-{
-	memset(m->counts, 0, sizeof m->counts);
-	memset(m->long_counts, 0, sizeof m->long_counts);
 }
 
 void kpl_console_clear(kpl_machine *m) { m->nconsole = 0; }

@@ -21,17 +21,30 @@ static inline kpl_region *region_at(kpl_machine *m, uint64_t va)
 	return NULL;
 }
 
-/* The place of a block in the table of counts. All bits of pc decide (times the
- * golden ratio): much of the code that the machine adds begins at a page, so
- * the low bits would put blocks that alternate into one place, and each would
- * be counted anew whenever it runs. */
-static inline uint64_t spread(uint64_t pc) { return pc * 0x9e3779b97f4a7c15ull >> 32; }
+/* The place of a block in the table of counts: 8 bytes of text have one, and text that follows has the
+ * next, since a function's blocks run one after another. The high bits of the address decide, too: text
+ * that the machine adds begins at a page. */
+static inline kpl_counts *counts_at(kpl_machine *m, uint64_t pc)
+{
+	return &m->counts[(pc >> 3 ^ pc >> 17) % KPL_COUNTS];
+}
 
+static inline int is_count(const kpl_count *k, uint64_t pc, uint32_t size)
+{
+	return k->pc == pc && k->size == size;
+}
+
+/* The count of a block, NULL where the table has none. */
 static inline kpl_count *count_at(kpl_machine *m, uint64_t pc, uint32_t size)
 {
-	if (__builtin_expect(size > KPL_LONG, 0))
-		return &m->long_counts[spread(pc) % KPL_LONG_COUNTS];
-	return &m->counts[spread(pc) % KPL_COUNTS];
+	kpl_counts *s = counts_at(m, pc);
+
+	if (__builtin_expect(is_count(&s->way[0], pc, size), 1))
+		return &s->way[0];
+	for (int i = 1; i < KPL_WAYS; i++)
+		if (is_count(&s->way[i], pc, size))
+			return &s->way[i];
+	return NULL;
 }
 
 /* The run ends before its next block once that is too much work, or its time is up. */
@@ -89,6 +102,8 @@ static inline int next_byte(kpl_machine *m, struct text *t, uint8_t *b)
 	return 1;
 }
 
+void kpl_add_count(kpl_machine *m, const kpl_count *k);
+void kpl_free_counts(kpl_machine *m);
 /* What Go may overwrite by starting a run on this engine from within a hook. */
 struct level {
 	int reason, in_callout;
