@@ -16,8 +16,8 @@ import (
 	"kprobelab/internal/archive"
 	"kprobelab/internal/cmdline"
 	"kprobelab/internal/report"
-	"kprobelab/internal/shard"
 	"kprobelab/kprobes/hazard"
+	"kprobelab/shard"
 )
 
 func checkCommand(t *term) *cli.Command {
@@ -44,7 +44,7 @@ func checkCommand(t *term) *cli.Command {
 }
 
 func check(t *term, c *cli.Command, part shard.Part) error {
-	format, err := checkFormat(c, "text")
+	format, err := checkFormat(c)
 	if err != nil {
 		return err
 	}
@@ -98,37 +98,21 @@ func check(t *term, c *cli.Command, part shard.Part) error {
 	if out != nil {
 		return shard.All(out, columns)
 	}
-	return t.checked(columns, form)
-}
-
-// checked prints a check, and gives its exit code.
-func (t *term) checked(columns []report.Column, form report.CheckForm) error {
-	bad, unread, err := form.Write(t.Out, columns)
-	switch {
-	case errors.Is(err, report.ErrProbes):
-		return fail(exitImage, err)
-	case err != nil:
-		return err
-	case unread != nil:
-		return fail(exitImage, errors.New(strings.Join(append(bad, unread.Error()), "; ")))
-	case len(bad) > 0:
-		return fail(exitRefused, errors.New(strings.Join(bad, ", ")))
-	}
-	return nil
+	return ended(form.Show(t.Out, columns))
 }
 
 // checkFormat is the form that the flags ask for.
-func checkFormat(c *cli.Command, asked string) (string, error) {
+func checkFormat(c *cli.Command) (asked string, err error) {
 	if err := cmp.Or(cmdline.OneOf(c, "tsv", "json", "format"), cmdline.OneOf(c, "json", "format")); err != nil {
 		return "", err
 	}
-	switch {
-	case c.IsSet("format"):
-		asked = c.String("format")
+	switch asked = c.String("format"); {
 	case c.IsSet("json"):
 		asked = "json"
 	case c.IsSet("tsv"):
 		asked = "tsv"
+	case !c.IsSet("format"):
+		asked = "text"
 	}
 	if !slices.Contains(report.CheckFormats, asked) {
 		return "", usagef("--format takes %s, not %q", strings.Join(report.CheckFormats, ", "), asked)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"kprobelab/internal/doctor"
+	"kprobelab/doctor"
 )
 
 func doctorCommand(t *term) *cli.Command {

@@ -17,9 +17,9 @@ import (
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/cmdline"
 	"kprobelab/internal/mailbox"
-	"kprobelab/internal/shard"
 	"kprobelab/kernels"
 	"kprobelab/run"
+	"kprobelab/shard"
 )
 
 // execDoor holds the options of an exec command line.

@@ -11,7 +11,6 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/internal/bounded"
-	"kprobelab/internal/cmdline"
 	"kprobelab/internal/mailbox"
 	"kprobelab/run"
 	"kprobelab/run/matrix"
@@ -66,7 +65,11 @@ func (p *execDoor) matrix(ctx context.Context, t *term, c *cli.Command, list []s
 	if out != nil && ctx.Err() == nil {
 		return m.WriteShard(out)
 	}
-	return t.showMatrix(m, form, p.junit, ctx.Err() != nil)
+	code, err := m.Show(form, &matrix.Output{Out: t.Out, Err: t.Err, RawOut: t.RawOut, RawErr: t.RawErr, Colour: bool(t.OutStyle), JUnit: p.junit})
+	if err == nil && ctx.Err() != nil {
+		code = 128 + int(syscall.SIGINT)
+	}
+	return ended(code, err)
 }
 
 // runs are the cells of the matrix: the kernels, or the repeats on one kernel.
@@ -106,34 +109,4 @@ func (p *execDoor) inMatrix(t *term, c *cli.Command, cell *matrix.Cell, dump str
 		}
 		return plan.Run(img, to)
 	})
-}
-
-// showMatrix prints the matrix, writes the file junit, and gives the exit code.
-func (t *term) showMatrix(m *matrix.Matrix, form matrix.Form, junit string, interrupted bool) (err error) {
-	if junit != "" {
-		if err := m.WriteJUnit(junit, form.Program); err != nil {
-			return fail(exitImage, err)
-		}
-	}
-	if form.JSON {
-		err = m.JSON(t.Out, form.Program)
-	} else {
-		if base := m.Base(); base != nil {
-			_, _ = t.RawErr.Write(base.Stderr.Bytes())
-			_, _ = t.RawOut.Write(base.Whole())
-		}
-		err = errors.Join(m.Table(t.Out), m.Diffs(t.Out, t.OutStyle))
-		if text := m.Repeated(); text != "" {
-			t.Sayf("%s", text)
-		}
-	}
-	switch code := m.Code(); {
-	case err != nil:
-		return err
-	case interrupted:
-		return fail(128+int(syscall.SIGINT), cmdline.ErrSaid)
-	case code != 0:
-		return fail(code, cmdline.ErrSaid)
-	}
-	return nil
 }

@@ -10,9 +10,9 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab/doctor"
 	"kprobelab/internal/callsyntax"
 	"kprobelab/internal/cmdline"
-	"kprobelab/internal/doctor"
 	"kprobelab/internal/engine"
 	"kprobelab/internal/report"
 	"kprobelab/internal/terminal"
@@ -34,6 +34,17 @@ const (
 
 // fail gives an error its exit code.
 func fail(code int, err error) error { return cmdline.Fail(code, err) }
+
+// ended is the error of a command that has printed its result: code is its exit code, err the reason if the output does not say it.
+func ended(code int, err error) error {
+	switch {
+	case code == exitOK:
+		return err
+	case err == nil:
+		err = cmdline.ErrSaid
+	}
+	return fail(code, err)
+}
 
 // usagef returns an error of the command line: its exit code is exitUsage.
 func usagef(format string, args ...any) error { return cmdline.Usagef(format, args...) }

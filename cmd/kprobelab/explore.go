@@ -13,8 +13,8 @@ import (
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/cmdline"
 	"kprobelab/internal/explore"
-	"kprobelab/internal/shard"
 	"kprobelab/profile"
+	"kprobelab/shard"
 )
 
 func exploreCommand(t *term) *cli.Command {

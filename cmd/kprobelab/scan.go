@@ -16,8 +16,8 @@ import (
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/cmdline"
 	"kprobelab/internal/report"
-	"kprobelab/internal/shard"
 	"kprobelab/kimage"
+	"kprobelab/shard"
 )
 
 func scanCommand(t *term) *cli.Command {
@@ -47,7 +47,7 @@ func scanCommand(t *term) *cli.Command {
 }
 
 func scan(t *term, c *cli.Command, part shard.Part) error {
-	if err := cmp.Or(cmdline.OneOf(c, "shard", "diff", "bare"), cmdline.OneOf(c, "tsv", "json"), cmdline.OneOf(c, "entries", "padding"), bareAlone(c)); err != nil {
+	if err := cmp.Or(cmdline.OneOf(c, "diff", "bare"), cmdline.OneOf(c, "tsv", "json"), cmdline.OneOf(c, "entries", "padding"), bareAlone(c)); err != nil {
 		return err
 	}
 	if c.Bool("diff") {
@@ -194,7 +194,7 @@ var diffFlags = []string{"diff", "json", "all", "cpu", "padding"}
 func scanDiff(t *term, c *cli.Command) error {
 	for _, name := range c.FlagNames() {
 		if !slices.Contains(diffFlags, name) {
-			return usagef("--diff compares two kernels as a whole; --%s goes with a scan of one", name)
+			return usagef("--diff compares two kernels as a whole; --%s goes with a scan of one, whose --json is a file for --diff", name)
 		}
 	}
 	if c.Args().Len() != 2 {

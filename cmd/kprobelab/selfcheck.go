@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -15,6 +14,7 @@ import (
 	"kprobelab/internal/selfcheck"
 	"kprobelab/kimage"
 	"kprobelab/run"
+	"kprobelab/shard"
 	"kprobelab/x86"
 )
 
@@ -22,6 +22,7 @@ const defaultPoints = 1000
 
 func selfcheckCommand(t *term) *cli.Command {
 	var timeout time.Duration
+	var part shard.Part
 	return &cli.Command{
 		Name:        "selfcheck",
 		Usage:       "compare the rules with the image's own functions, at drawn points",
@@ -33,7 +34,7 @@ func selfcheckCommand(t *term) *cli.Command {
 			&cli.IntFlag{Name: "insides", Usage: "draw this `NUMBER` of addresses inside instructions instead"},
 			&cli.BoolFlag{Name: "all", Usage: "every instruction of the text instead: takes hours"},
 			&cli.Uint64Flag{Name: "seed", Value: 1, Usage: "`SEED` of what is drawn"},
-			timeoutFlag(&timeout),
+			shardFlag(&part, "the points"), timeoutFlag(&timeout),
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object for each question"},
 		}, imageFlags()...),
 		Action: func(_ context.Context, c *cli.Command) error {
@@ -48,12 +49,12 @@ func selfcheckCommand(t *term) *cli.Command {
 			if err := cmdline.NotNegative(timeout); err != nil {
 				return err
 			}
-			return runSelfcheck(t, c, timeout)
+			return runSelfcheck(t, c, timeout, part)
 		},
 	}
 }
 
-func runSelfcheck(t *term, c *cli.Command, timeout time.Duration) error {
+func runSelfcheck(t *term, c *cli.Command, timeout time.Duration, part shard.Part) error {
 	img, err := openImage(t, c, operand(c, 0))
 	if err != nil {
 		return err
@@ -62,28 +63,22 @@ func runSelfcheck(t *term, c *cli.Command, timeout time.Duration) error {
 	if len(points) == 0 {
 		return fail(exitImage, fmt.Errorf("%s: there is no function in its text to draw points from", img.Name()))
 	}
-	to := t.Out
-	if c.Bool("json") {
-		to = t.Err
+	form := selfcheck.Form{Name: img.Name(), Heading: heading(c, img), JSON: c.Bool("json")}
+	out, err := t.shard(part, selfcheck.Items(points), "pieces", form)
+	if err != nil {
+		return err
 	}
-	fmt.Fprintln(to, heading(c, img))
+	defer t.ProgressDone()
+	if out != nil {
+		return selfcheck.CheckShard(out, part, img, points, timeout, t.Counter("selfcheck", "points"))
+	}
+	form.Begin(t.Out, t.Err)
 	r, err := selfcheck.Check(img, points, timeout, t.Counter("selfcheck", "points"))
-	t.ProgressDone()
 	if err != nil {
 		return run.MachineError(img, err)
 	}
-	if err := cmdline.Form(c, r.WriteText, r.WriteJSON, nil)(t.Out); err != nil {
-		return err
-	}
-	switch {
-	case r.Asked() == 0:
-		return fail(exitImage, fmt.Errorf("%s: the image answers nothing: %s", img.Name(), r.First()))
-	case r.Differ() > 0:
-		return fail(exitRefused, fmt.Errorf("%s: %d of %d answers differ", img.Name(), r.Differ(), r.Asked()))
-	case len(r.Mute()) > 0:
-		return fail(exitImage, fmt.Errorf("%s: nothing differs, but there is no answer of %s", img.Name(), strings.Join(r.Mute(), ", ")))
-	}
-	return nil
+	t.ProgressDone()
+	return ended(form.Show(t.Out, r))
 }
 
 // drawPoints draws what the flags say.

@@ -39,6 +39,8 @@ func TestShardsOfCommandsAreOneRun(t *testing.T) {
 	probes := write("probes", "vfs_read\nnosuch\ncallee_pop+0xa\nvfs_*\nr:x gcd\ngcd+1\n")
 	good := write("good", "vfs_read\n")
 	points := write("points", "vfs_read\ngcd+1\nnosuch\nffffffff81000015\n")
+	symbols := write("symbols", "ffffffff81000000 T _text\nffffffff81000000 T _stext\nffffffff81000000 T can_probe\nffffffff81000080 T find_bug\nffffffff81000100 T _etext\n")
+	answers := write("answers", "\x31\xc0\xc3"+strings.Repeat("\x90", 125)+"\xb8\x01\x00\x00\x00\xc3"+strings.Repeat("\x00", 122)) // no, yes
 	guest, other := write("guest.elf", string(kprobelab.GuestELF())), write("other.elf", string(kprobelab.GuestELF()))
 	archive := filepath.Join(dir, "archive")
 	require.Zero(t, execute([]string{"kprobelab", "pack", "-o", archive, "-"}, &bytes.Buffer{}, &bytes.Buffer{}))
@@ -50,6 +52,9 @@ func TestShardsOfCommandsAreOneRun(t *testing.T) {
 		{"explore", "--all", "--max-runs", "20"}, {"explore", "--all", "--max-runs", "20", "--profile", "5.10"},
 		{"scan"}, {"scan", "--tsv"}, {"scan", "--json", "--slots", "--detail", "-", "vfs_*", "gcd"}, {"scan", "--padding", guest},
 		{"scan", "--entries", "--tsv"}, {"scan", "--points", points, "--json"}, {"scan", "--own", "-", "vfs_*", "gcd"}, {"scan", "--own", "--tsv", "-", "gcd"},
+		{"scan", "--decoder", "x86asm", "--bare"}, {"scan", "--decoder", "x86asm", "--bare", "--json", "-", "*"},
+		{"selfcheck", "--points", "900", guest}, {"selfcheck", "--points", "900", "--symbols", symbols, "--live-text", answers + "@ffffffff81000000", guest},
+		{"selfcheck", "--json", "--boundaries", "700", "--insides", "40", "--symbols", symbols, "--live-text", answers + "@ffffffff81000000", guest},
 		{"check", good, "-"}, {"check", "--json", "--allow", "RET_IMM", probes, "-", guest},
 		{"check", "--archive", archive, good}, {"check", "--archive", archive, "--changed", probes, guest, other},
 		{"check", "--archive", broken, "--tsv", probes}, {"check", "--archive", broken, probes, guest, other, "-"},

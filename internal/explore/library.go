@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"kprobelab/internal/shard"
+	"kprobelab/shard"
 )
 
 //go:embed testdata/scenarios

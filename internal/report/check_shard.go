@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
-	"kprobelab/internal/shard"
 	"kprobelab/kprobes/hazard"
+	"kprobelab/shard"
 )
 
 // Column is the answer of one kernel for all probes, or the reason why the kernel could not be read.
@@ -151,4 +152,20 @@ func (f *CheckForm) Write(w io.Writer, columns []Column) (bad []string, unread, 
 		}
 	}
 	return r.Bad(), unread, err
+}
+
+// Show writes the matrix of columns, and returns the exit code of check with its reason. An error with code 0 is w's.
+func (f *CheckForm) Show(w io.Writer, columns []Column) (code int, err error) {
+	bad, unread, err := f.Write(w, columns)
+	switch {
+	case errors.Is(err, ErrProbes):
+		return 3, err
+	case err != nil:
+		return 0, err
+	case unread != nil:
+		return 3, errors.New(strings.Join(append(bad, unread.Error()), "; "))
+	case len(bad) > 0:
+		return 1, errors.New(strings.Join(bad, ", "))
+	}
+	return 0, nil
 }

@@ -229,6 +229,45 @@ func (t *BareTotals) add(o *BareTotals) {
 	}
 }
 
+// countedBare are BareTotals in JSON.
+type countedBare struct {
+	Points int                    `json:"points"`
+	Wrong  int                    `json:"wrong"`
+	Groups map[string]countedRead `json:"groups,omitempty"`
+}
+
+// countedRead is a bareGroup in JSON.
+type countedRead struct {
+	Text    string      `json:"text"`
+	Places  int         `json:"places"`
+	Wrong   int         `json:"wrong"`
+	Example BareVerdict `json:"example"`
+}
+
+// counted returns nil if there are no points.
+func (t *BareTotals) counted() *countedBare {
+	if t.Points == 0 {
+		return nil
+	}
+	c := &countedBare{t.Points, t.Wrong, map[string]countedRead{}}
+	for key, g := range t.groups {
+		c.Groups[key] = countedRead{g.text, g.places, g.wrong, g.example}
+	}
+	return c
+}
+
+// totals leaves Panics and Uncorrected to add, which marks each group again.
+func (c *countedBare) totals() (t BareTotals) {
+	if c == nil {
+		return t
+	}
+	t.Points, t.Wrong, t.groups = c.Points, c.Wrong, map[string]*bareGroup{}
+	for key, g := range c.Groups {
+		t.groups[key] = &bareGroup{text: g.Text, places: g.Places, wrong: g.Wrong, example: g.Example}
+	}
+	return t
+}
+
 // WriteText lists each instruction that is read wrongly, with an example, and
 // the totals.
 func (t *BareTotals) WriteText(w io.Writer) error {

@@ -2,15 +2,15 @@ package report
 
 import (
 	"cmp"
-	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
 
-	"kprobelab/internal/shard"
 	"kprobelab/kprobes/hazard"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
+	"kprobelab/shard"
 	"kprobelab/x86"
 )
 
@@ -31,16 +31,17 @@ type ScanForm struct {
 	Slots   bool       `json:"slots"`
 	Detail  bool       `json:"detail"`
 	Own     bool       `json:"own"`
+	Bare    bool       `json:"bare,omitempty"`
 }
 
 // Form is the form of the scan's results.
 func (s *Scan) Form(heading string, f ScanFormat) ScanForm {
-	return ScanForm{heading, f, s.Padding, s.Slots, s.Detail, s.Own != nil}
+	return ScanForm{heading, f, s.Padding, s.Slots, s.Detail, s.Own != nil, s.Bare}
 }
 
 // Scan makes a scan that prints results in this form; it has no image.
 func (f ScanForm) Scan() *Scan {
-	s := &Scan{Padding: f.Padding, Slots: f.Slots, Detail: f.Detail}
+	s := &Scan{Padding: f.Padding, Slots: f.Slots, Detail: f.Detail, Bare: f.Bare}
 	if f.Own {
 		s.Own = func(x86.Addr, bool) Own { return Own{} }
 	}
@@ -54,7 +55,7 @@ type scanPiece struct {
 	Rest   []string      `json:"rest,omitempty"`
 }
 
-// countedTotals are ScanTotals in JSON, without those of --bare.
+// countedTotals are ScanTotals in JSON.
 type countedTotals struct {
 	Points    int             `json:"points"`
 	Optimized int             `json:"optimized"`
@@ -64,6 +65,7 @@ type countedTotals struct {
 	Refused   [][3]int        `json:"refused,omitempty"`
 	Hazards   []countedHazard `json:"hazards,omitempty"`
 	Own       map[string]int  `json:"own,omitempty"`
+	Bare      *countedBare    `json:"bare,omitempty"`
 }
 
 type countedHazard struct {
@@ -73,7 +75,7 @@ type countedHazard struct {
 }
 
 func (t *ScanTotals) counted() countedTotals {
-	c := countedTotals{Points: t.Points, Optimized: t.Optimized, Padding: t.Padding, Own: t.Own}
+	c := countedTotals{Points: t.Points, Optimized: t.Optimized, Padding: t.Padding, Own: t.Own, Bare: t.Bare.counted()}
 	for id, n := range t.Kept {
 		c.Kept = append(c.Kept, [2]int{int(id), n})
 	}
@@ -96,7 +98,7 @@ func (t *ScanTotals) counted() countedTotals {
 }
 
 // errTotals: totals have a number that counts nothing.
-var errTotals = errors.New("its totals are damaged")
+var errTotals = fmt.Errorf("%w: the totals of a scan are damaged", shard.ErrShards)
 
 func (c *countedTotals) totals() (*ScanTotals, error) {
 	t := newTotals()
@@ -123,6 +125,7 @@ func (c *countedTotals) totals() (*ScanTotals, error) {
 		t.Hazards[hazardKey{h.ID, h.Effect}] += h.Count
 	}
 	addTo(t.Own, c.Own)
+	t.Bare = c.Bare.totals()
 	return t, nil
 }
 

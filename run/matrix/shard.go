@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"kprobelab/internal/bounded"
-	"kprobelab/internal/shard"
+	"kprobelab/shard"
 )
 
 // Form says how a matrix is printed: the program with its arguments, and whether as JSON.
@@ -68,7 +68,7 @@ func Merged(r *shard.Results) (m *Matrix, form Form, err error) {
 	m = &Matrix{}
 	return m, form, shard.Each(r, func(one result) error {
 		if one.Code < 0 || one.Code > 255 {
-			return fmt.Errorf("there is no exit code %d", one.Code)
+			return fmt.Errorf("%w: there is no exit code %d", shard.ErrShards, one.Code)
 		}
 		c := &Cell{Kernel: string(one.Kernel), Label: string(one.Label), Release: string(one.Release), Code: one.Code, Took: one.Took}
 		switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/internal/colour"
-	"kprobelab/internal/shard"
+	"kprobelab/shard"
 )
 
 var shardKernels = []string{"5.10", "a/b.core", "6.1", "gone\xff", "6.12", "newest", "late"}

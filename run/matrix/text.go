@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -76,4 +77,40 @@ func (m *Matrix) Diffs(w io.Writer, style colour.Style) error {
 		}
 	}
 	return nil
+}
+
+// Output is where a matrix is shown.
+type Output struct {
+	// Out gets tables and differences, Err remarks, RawOut and RawErr the output of the base's program.
+	Out, Err, RawOut, RawErr io.Writer
+	// Colour colours differences.
+	Colour bool
+	// JUnit, if not "", is a file that gets the exit codes as JUnit XML.
+	JUnit string
+}
+
+// Show prints the matrix, and returns the exit code of all kernels together. The error is of an output; with code 3 it is the
+// JUnit file's.
+func (m *Matrix) Show(form Form, o *Output) (code int, err error) {
+	if o.JUnit != "" {
+		if err := m.WriteJUnit(o.JUnit, form.Program); err != nil {
+			return 3, err
+		}
+	}
+	if form.JSON {
+		err = m.JSON(o.Out, form.Program)
+	} else {
+		if base := m.Base(); base != nil {
+			_, _ = o.RawErr.Write(base.Stderr.Bytes())
+			_, _ = o.RawOut.Write(base.Whole())
+		}
+		err = errors.Join(m.Table(o.Out), m.Diffs(o.Out, colour.Style(o.Colour)))
+		if text := m.Repeated(); text != "" {
+			fmt.Fprintln(o.Err, text)
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	return m.Code(), nil
 }

@@ -38,7 +38,7 @@ var order = [][]string{
 	{"script", "boot", "internal/explore"},
 	{"run"},
 	{"internal/mount", "run/matrix"},
-	{"kprobestest", "internal/bench", "internal/page", "internal/doctor"},
+	{"kprobestest", "internal/bench", "internal/page", "doctor", "shard/merge"},
 	{"cmd/kprobelab"},
 }
 
@@ -63,7 +63,7 @@ var alone = map[string][]string{
 	"internal/place":          {"x86", "errno"},
 	"internal/bounded":        {},
 	// Shards divide lists of whatever a command has.
-	"internal/shard": {"errno", "x86"},
+	"shard": {"errno", "x86"},
 	// A command line and a terminal do not know kernels and probes.
 	"internal/cmdline":      {},
 	"internal/terminal":     {},

@@ -25,7 +25,7 @@ import (
 
 	"kprobelab"
 	"kprobelab/internal/integration/dumps/runs"
-	"kprobelab/internal/shard"
+	"kprobelab/shard"
 )
 
 const version = "1.2.3"

@@ -40,7 +40,7 @@ type file struct {
 }
 
 // Open reads the files of a command's shards, in any order, and checks that they are whole and go together. version is this
-// program's. The error says which shards have to be run again, and by which command lines.
+// program's; "" merges the shards of any one version, as it does with those of Jobs. The error says which shards have to be run again, and by which command lines.
 func Open(version string, names []string) (*Results, error) {
 	if len(names) > bounded.ShardFiles {
 		return nil, fmt.Errorf("%w: %d files are given, and at most %d are read", ErrShards, len(names), bounded.ShardFiles)
@@ -184,7 +184,7 @@ func together(version string, files []*file) (*Results, error) {
 		return nil, fmt.Errorf("%w: %s; no file says which shard it is", ErrShards, unnamed(files))
 	}
 	first := files[i]
-	if v := first.header.Version; v != version {
+	if v := first.header.Version; v != version && version != "" && first.header.Command != Jobs {
 		return nil, fmt.Errorf("%w: %s was written by kprobelab %s, and this is %s: merge with the version that ran the shards", ErrShards, first.name, v, version)
 	}
 	parts := make([]*file, first.part.N)

@@ -44,6 +44,12 @@ func without(words []string) []string {
 // Line is the command line of a shard, as a shell reads it.
 func (r Run) Line(p Part) string {
 	words := slices.Clone(r.Arguments)
+	if r.Command == Jobs {
+		if !p.Whole() {
+			words = append(words, "SHARD="+p.String())
+		}
+		return mailbox.Line(words)
+	}
 	at := slices.Index(words, r.Command) + 1
 	if !p.Whole() {
 		words = slices.Insert(words, at, "--shard", p.String())
