@@ -68,8 +68,14 @@ func (k *Kprobes) arrive() *cpuState { return k.settle(k.cpuNumber()) }
 // settle ends a CPU's hit whose end was answered, and returns its state.
 func (k *Kprobes) settle(n int) *cpuState {
 	cpu := &k.cpus[n]
-	if cpu.answered && k.answerer.Answered(n) {
-		cpu.current, cpu.answered = nil, false
+	if cpu.answered {
+		k.endAnswered(cpu, n)
 	}
 	return cpu
+}
+
+func (k *Kprobes) endAnswered(cpu *cpuState, n int) {
+	if k.answerer.Answered(n) {
+		cpu.current, cpu.answered = nil, false
+	}
 }

@@ -187,8 +187,8 @@ func (k *Kprobes) entered(regs *x86.PtRegs) {
 			continue
 		}
 		k.late = slices.Delete(k.late, n, n+1)
-		cpu := k.arrive()
-		to, err := k.swapWord(cpu, l.frame, uint64(k.kret.trampoline))
+		k.arrive()
+		to, err := k.swapper.SwapWord(l.frame, uint64(k.kret.trampoline))
 		if err != nil {
 			k.fail(err)
 		} else if i := k.oldestAt(task, l.frame); i != nil {

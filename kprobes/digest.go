@@ -68,7 +68,7 @@ func (k *Kprobes) DigestCPUs(id func(*Kprobe) uint64, add func(uint64)) {
 func (k *Kprobes) DigestHits(id func(*Kprobe) uint64, add func(uint64)) {
 	d := digest{id, add}
 	k.table.all(d.probe)
-	for _, o := range k.opt.handles {
+	for _, o := range k.handles {
 		if o == nil {
 			add(0)
 			continue

@@ -24,10 +24,10 @@ func Return(k *Kprobes, frame x86.Addr, regs *x86.PtRegs) { k.trampolineReturn(f
 // HandleAddr is the probed address of a detour buffer's handle, 0 if the buffer's aggregator has
 // left the table.
 func HandleAddr(k *Kprobes, handle uint64) x86.Addr {
-	if handle >= uint64(len(k.opt.handles)) || k.opt.handles[handle] == nil {
+	if handle >= uint64(len(k.handles)) || k.handles[handle] == nil {
 		return 0
 	}
-	p := k.opt.handles[handle].entry
+	p := k.handles[handle].entry
 	if k.table.lookup(p.Addr) != p {
 		return 0
 	}

@@ -33,14 +33,16 @@ func (i *Instance) Kretprobe() *Kretprobe { return i.pool.owner }
 
 // recycle gives an instance back to its pool.
 func (k *Kprobes) recycle(i *Instance) {
-	k.useInstances(i.pool)
+	if i.pool.freed {
+		k.useFreed(i.pool)
+	}
 	i.next = i.pool.free
 	i.pool.free = i
 }
 
-// useInstances reports a use of freed instances to the Stepper.
-func (k *Kprobes) useInstances(p *instancePool) {
-	if p.freed && k.stepper != nil && p.owner != nil {
+// useFreed reports a use of freed instances to the Stepper.
+func (k *Kprobes) useFreed(p *instancePool) {
+	if k.stepper != nil && p.owner != nil {
 		k.stepper.Point(Point{Kind: PointFreed, Probe: &p.owner.KP})
 	}
 }
@@ -72,7 +74,9 @@ func newInstancePool(rp *Kretprobe) *instancePool {
 
 // take returns a free instance of a pool, nil if there is none.
 func (k *Kprobes) take(p *instancePool) *Instance {
-	k.useInstances(p)
+	if p.freed {
+		k.useFreed(p)
+	}
 	i := p.free
 	if i != nil {
 		p.free, i.next = i.next, nil

@@ -21,11 +21,13 @@ type Kprobes struct {
 	observe func(Event)
 	misuse  func(*Misuse)
 	kret    kretState
-	// answerer, swapper and stepper are the machine, if it has these methods;
-	// otherwise nil.
+	// handles maps a detour buffer's handle to the buffer's aggregator.
+	handles []*optimized
+	// answerer and stepper are the machine, if it has these methods; otherwise nil.
 	answerer Answerer
-	swapper  Swapper
 	stepper  Stepper
+	// swapper is the machine, or it swaps words by the machine's reads and writes.
+	swapper Swapper
 	// m is the machine, and mem the same for emulated instructions, which read
 	// and write through it.
 	m     Machine
@@ -68,7 +70,9 @@ type Kprobes struct {
 func New(m Machine, v kimage.View, c *profile.Config) *Kprobes {
 	k := &Kprobes{m: m, mem: m, c: c, cpus: make([]cpuState, m.NumCPU()), mods: modulesOf(v)}
 	k.answerer, _ = m.(Answerer)
-	k.swapper, _ = m.(Swapper)
+	if k.swapper, _ = m.(Swapper); k.swapper == nil {
+		k.swapper = &readAndWrite{m: m}
+	}
 	k.stepper, _ = m.(Stepper)
 	if t, ok := m.(textpoke.Text); ok {
 		k.opt.text = textpoke.New(t)

@@ -205,7 +205,7 @@ func (k *Kprobes) preKretprobe(cpu *cpuState, rp *Kretprobe, regs *x86.PtRegs) i
 		k.recycle(i)
 		return 0
 	}
-	if err := k.hijack(cpu, i, regs); err != nil {
+	if err := k.hijack(i, regs); err != nil {
 		k.recycle(i)
 		k.fail(&EmulationFault{Probe: k.name(p), Addr: p.Addr, Err: err})
 		return 0
@@ -219,9 +219,9 @@ func (k *Kprobes) preKretprobe(cpu *cpuState, rp *Kretprobe, regs *x86.PtRegs) i
 func kretprobePre(*Kprobe, *x86.PtRegs) int { return 0 }
 
 // hijack is arch_prepare_kretprobe, arch_rethook_prepare.
-func (k *Kprobes) hijack(cpu *cpuState, i *Instance, regs *x86.PtRegs) error {
+func (k *Kprobes) hijack(i *Instance, regs *x86.PtRegs) error {
 	i.frame = x86.Addr(regs.SP)
-	ret, err := k.swapWord(cpu, i.frame, uint64(k.kret.trampoline))
+	ret, err := k.swapper.SwapWord(i.frame, uint64(k.kret.trampoline))
 	if err != nil {
 		return err
 	}

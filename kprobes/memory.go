@@ -14,14 +14,19 @@ func (k *Kprobes) readWord(cpu *cpuState, at x86.Addr) (uint64, error) {
 	return binary.LittleEndian.Uint64(cpu.word[:]), err
 }
 
-func (k *Kprobes) swapWord(cpu *cpuState, at x86.Addr, v uint64) (old uint64, err error) {
-	if k.swapper != nil {
-		return k.swapper.SwapWord(at, v)
+// readAndWrite swaps words of a machine that is no Swapper, through a buffer as above.
+type readAndWrite struct {
+	m    Machine
+	word [8]byte
+}
+
+func (s *readAndWrite) SwapWord(at x86.Addr, v uint64) (uint64, error) {
+	if err := s.m.ReadMem(at, s.word[:]); err != nil {
+		return 0, err
 	}
-	if old, err = k.readWord(cpu, at); err == nil {
-		err = k.writeWord(cpu, at, v)
-	}
-	return old, err
+	old := binary.LittleEndian.Uint64(s.word[:])
+	binary.LittleEndian.PutUint64(s.word[:], v)
+	return old, s.m.WriteMem(at, s.word[:])
 }
 
 func (k *Kprobes) writeWord(cpu *cpuState, at x86.Addr, v uint64) error {

@@ -40,13 +40,14 @@ func (k *Kprobes) optimizedCallback(_ x86.Addr, regs *x86.PtRegs) {
 
 func (k *Kprobes) optimizedHit(cpu *cpuState, regs *x86.PtRegs) {
 	handle := regs.OrigAX
-	if handle >= uint64(len(k.opt.handles)) || k.opt.handles[handle] == nil {
+	if handle >= uint64(len(k.handles)) || k.handles[handle] == nil {
 		if k.stepper != nil {
 			k.stepper.Point(Point{Kind: PointFreed})
 		}
 		return // freed by a module that went
 	}
-	p := k.opt.handles[handle].entry
+	o := k.handles[handle]
+	p := o.entry
 	if p.Disabled() {
 		return // it waits to be undone
 	}
@@ -69,7 +70,9 @@ func (k *Kprobes) optimizedHit(cpu *cpuState, regs *x86.PtRegs) {
 	cpu.status = HitActive
 	k.optPre(cpu, p, regs)
 	cpu.current = nil
-	k.event(cpu, EventDetoured, WayDetour, p, k.opt.handles[handle].d.Copied(), regs)
+	if k.observe != nil {
+		k.emit(cpu, EventDetoured, WayDetour, p, o.d.Copied(), regs)
+	}
 }
 
 // optPre is opt_pre_handler: all members that are enabled, newest first.

@@ -79,10 +79,10 @@ func (k *Kprobes) freeDetour(entry *Kprobe) {
 // optimized_kprobe to the callback. That struct is not in guest memory here, so a buffer passes the
 // number of its slot instead. A number changes its owner only together with the slot.
 func (k *Kprobes) setHandle(h uint64, o *optimized) {
-	for h >= uint64(len(k.opt.handles)) {
-		k.opt.handles = append(k.opt.handles, nil)
+	for h >= uint64(len(k.handles)) {
+		k.handles = append(k.handles, nil)
 	}
-	k.opt.handles[h] = o
+	k.handles[h] = o
 }
 
 // killOptimized ends the optimization of code that disappears

@@ -108,8 +108,6 @@ type optState struct {
 	// callback is the guest's optimized_callback.
 	callback x86.Addr
 	slots    slotCache
-	// handles maps a buffer's handle to the buffer's aggregator.
-	handles []*optimized
 
 	optimizing, unoptimizing, freeing optList
 

@@ -23,7 +23,7 @@ func (k *Kprobes) trampolineReturn(frame x86.Addr, regs *x86.PtRegs) {
 		at = frame + offAbove
 		regs.SS = regs.Flags
 	}
-	if _, err := k.swapWord(cpu, at, uint64(ret)); err != nil {
+	if _, err := k.swapper.SwapWord(at, uint64(ret)); err != nil {
 		k.fail(err)
 	}
 }
@@ -55,7 +55,9 @@ func (k *Kprobes) runReturn(cpu *cpuState, frame x86.Addr, regs *x86.PtRegs) x86
 		return 0
 	}
 	cpu.step, cpu.task = 0, task
-	k.event(cpu, EventReturn, WayReturn, k.entryProbe(last), frame, regs)
+	if k.observe != nil {
+		k.emit(cpu, EventReturn, WayReturn, k.entryProbe(last), frame, regs)
+	}
 	if !k.c.Kret.HandlerIPIsTrampoline {
 		regs.IP = uint64(last.RetAddr)
 	}
@@ -102,7 +104,10 @@ func (k *Kprobes) runHandlers(cpu *cpuState, first, last *Instance, frame x86.Ad
 	for i := first; ; i = i.next {
 		switch {
 		case i.frame == frame, k.c.Kret.FrameCheck == profile.FrameUnchecked:
-			k.tellSkipped(i, &skipped)
+			if skipped {
+				k.tellSkipped(i)
+				skipped = false
+			}
 			if !k.c.Kret.Rethook {
 				i.RetAddr = real
 			}
@@ -137,15 +142,14 @@ func (k *Kprobes) warnMisplaced() {
 
 // tellSkipped names a function whose instance comes after skipped ones: its entry was hit in the
 // wrong order.
-func (k *Kprobes) tellSkipped(i *Instance, skipped *bool) {
-	if rp := i.Kretprobe(); *skipped && rp != nil {
+func (k *Kprobes) tellSkipped(i *Instance) {
+	if rp := i.Kretprobe(); rp != nil {
 		name := k.name(&rp.KP)
 		if s, ok := k.view.SymbolAt(rp.KP.Addr); ok {
 			name = s.Name
 		}
 		k.printk(name + " must be blacklisted because of incorrect kretprobe order")
 	}
-	*skipped = false
 }
 
 // runHandler calls one return handler. Its probe counts as being handled
