@@ -160,7 +160,7 @@ func TestDumpsThatAskForMuch(t *testing.T) {
 			m.symbol("__per_cpu_end", dataStart+0x200+size)
 			img := m.open(t, nil)
 			img.percpu = nil
-			d := &dump{img: img, live: func(_ x86.Addr, b []byte) error { clear(b); return nil }}
+			d := inMemory(img, func(_ x86.Addr, b []byte) error { clear(b); return nil })
 			require.NoError(t, d.findPerCPU())
 			require.Equal(t, fits, img.percpu != nil)
 		}
@@ -189,15 +189,13 @@ func TestDumpsThatAskForMuch(t *testing.T) {
 				if c.last > 0 {
 					memory.last = firstObject + x86.Addr(c.last)<<12
 				}
-				d := &dump{img: img}
-				d.live = func(at x86.Addr, b []byte) error {
+				list, _ := img.TasksIn(func(at x86.Addr, b []byte) error {
 					if at == dataStart+0x1000 {
 						binary.LittleEndian.PutUint64(b, firstObject+0x1000)
 						return nil
 					}
 					return memory.read(at, b)
-				}
-				list, _ := d.tasks()
+				})
 				require.Len(t, list, c.want)
 			})
 		}

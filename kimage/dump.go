@@ -11,6 +11,7 @@ import (
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/printable"
 	"kprobelab/kimage/evidence"
+	"kprobelab/kimage/internal/structures"
 	"kprobelab/kimage/vmcore"
 	"kprobelab/x86"
 )
@@ -20,11 +21,8 @@ type dump struct {
 	img   *Image
 	core  *vmcore.Core
 	space *vmcore.Space
-	// live, if not nil, reads the present memory of a machine that has run on from the dump.
-	live func(at x86.Addr, b []byte) error
-	// mem is the kernel's own mapping from start on; pages that are not mapped are zero.
-	start x86.Addr
-	mem   []byte
+	// Kernel reads its memory. Data is the kernel's own mapping; pages that are not mapped are zero.
+	structures.Kernel
 	// runs are the parts that are mapped, each with one protection.
 	runs []run
 	// left counts the pages that were left out of the dump.
@@ -99,7 +97,7 @@ func openDump(name string, core *vmcore.Core, o *Options) (*Image, error) {
 	if o != nil {
 		img.opts = *o
 	}
-	d := &dump{img: img, core: core}
+	d := newDump(img, core)
 	for _, step := range []func() error{
 		d.refuse, d.findSpace, d.findRuns, d.readRuns, d.readSymbols, d.layOut,
 		img.choose,
@@ -115,6 +113,13 @@ func openDump(name string, core *vmcore.Core, o *Options) (*Image, error) {
 	}
 	img.measure()
 	return img, nil
+}
+
+// newDump has no memory yet (findSpace).
+func newDump(img *Image, core *vmcore.Core) *dump {
+	d := &dump{img: img, core: core}
+	d.Kernel = *img.inMemory(func(at x86.Addr, b []byte) error { return d.space.Read(at, b) })
+	return d
 }
 
 // bad is a FormatError about the dump.
@@ -224,15 +229,15 @@ func (d *dump) walk(all x86.Range) ([]run, error) {
 
 // readRuns reads the kernel's mapping.
 func (d *dump) readRuns() error {
-	d.start = d.runs[0].Start
-	size := d.runs[len(d.runs)-1].End.Sub(d.start)
+	d.Start = d.runs[0].Start
+	size := d.runs[len(d.runs)-1].End.Sub(d.Start)
 	if size > bounded.DumpKernel {
 		return d.bad("a kernel's mapping of at most %d MiB is wanted, this one has %d MiB", bounded.DumpKernel>>20, size>>20)
 	}
-	d.mem = make([]byte, size)
+	d.Data = make([]byte, size)
 	for _, r := range d.runs {
 		for at := r.Start; at < r.End; at += pageSize {
-			if err := d.readPage(at, d.mem[at.Sub(d.start):][:pageSize]); err != nil {
+			if err := d.readPage(at, d.Data[at.Sub(d.Start):][:pageSize]); err != nil {
 				return err
 			}
 		}
@@ -264,12 +269,12 @@ func (d *dump) run(a x86.Addr) *run {
 // readSymbols decodes the kallsyms tables in the kernel's memory.
 func (d *dump) readSymbols() error {
 	img := d.img
-	syms, err := findKallsyms(d.mem, d.start, func(a x86.Addr) bool {
+	syms, err := findKallsyms(d.Data, d.Start, func(a x86.Addr) bool {
 		r := d.run(a)
 		return r != nil && r.exec
 	})
 	if err != nil {
-		return d.bad("a Linux kernel is wanted: there are no kallsyms tables in the %d MiB that are mapped from %v on", len(d.mem)>>20, d.start)
+		return d.bad("a Linux kernel is wanted: there are no kallsyms tables in the %d MiB that are mapped from %v on", len(d.Data)>>20, d.Start)
 	}
 	img.findBounds(syms)
 	img.cleanNames(syms)

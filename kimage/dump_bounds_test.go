@@ -36,23 +36,28 @@ func (c *chained) read(at x86.Addr, b []byte) error {
 
 const firstObject = 0xffff888000000000
 
+// inMemory is a dump whose memory read reads.
+func inMemory(img *Image, read func(at x86.Addr, b []byte) error) *dump {
+	return &dump{img: img, Kernel: *img.inMemory(read)}
+}
+
 // A list of a dump, its tables and its tree have no more elements than are read.
 func TestDumpsWhoseListsDoNotEnd(t *testing.T) {
 	t.Run("DumpList", func(t *testing.T) {
 		for n, want := range map[int]string{bounded.DumpList - 1: "is broken", bounded.DumpList + 100: "has no end"} {
 			memory := &chained{words: map[x86.Addr]int64{0: 1}, last: firstObject + x86.Addr(n)<<12}
-			d := &dump{live: memory.read}
+			k := (&Image{}).inMemory(memory.read)
 			visited := 0
-			err := d.list(firstObject, 0, func(x86.Addr) bool { visited++; return true })
+			err := k.List(firstObject, 0, func(x86.Addr) bool { visited++; return true })
 			require.ErrorContains(t, err, want)
 			require.Equal(t, min(n, bounded.DumpList), visited)
 		}
 	})
 	t.Run("DumpRead", func(t *testing.T) {
-		d := &dump{live: (&chained{}).read}
-		require.Len(t, d.read(firstObject, bounded.DumpRead), bounded.DumpRead)
-		require.Nil(t, d.read(firstObject, bounded.DumpRead+1))
-		require.Nil(t, d.read(firstObject, -1))
+		k := (&Image{}).inMemory((&chained{}).read)
+		require.Len(t, k.Read(firstObject, bounded.DumpRead), bounded.DumpRead)
+		require.Nil(t, k.Read(firstObject, bounded.DumpRead+1))
+		require.Nil(t, k.Read(firstObject, -1))
 	})
 	word := &btf.Int{Name: "unsigned long", Size: 8}
 	number := &btf.Int{Name: "unsigned int", Size: 4}
@@ -110,7 +115,7 @@ func TestDumpsWhoseListsDoNotEnd(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				img := newTestMachine().open(t, nil)
-				d := &dump{img: img, live: func(at x86.Addr, b []byte) error {
+				d := inMemory(img, func(at x86.Addr, b []byte) error {
 					clear(b)
 					switch at {
 					case firstObject - 0x1000:
@@ -127,7 +132,7 @@ func TestDumpsWhoseListsDoNotEnd(t *testing.T) {
 						}
 					}
 					return nil
-				}}
+				})
 				require.NoError(t, d.ftraceSites(firstObject-0x1000))
 				require.Equal(t, c.want, img.IgnoredEntries()["ftrace_pages"])
 			})
@@ -152,7 +157,8 @@ func TestDumpsWhoseModulesAskForMuch(t *testing.T) {
 	})
 	t.Run("Image", func(t *testing.T) {
 		img := one(func(*testMachine) {})
-		m := &loadedModule{d: &dump{img: img, space: img.space, used: moduleUse{memory: bounded.Image - 0x1000}}}
+		m := &loadedModule{d: inMemory(img, img.ReadKernel)}
+		m.d.space, m.d.used.memory = img.space, bounded.Image - 0x1000
 		require.NoError(t, m.layOut(x86.Range{Start: moduleText, End: moduleText + 0x1000}))
 		require.ErrorContains(t, m.layOut(x86.Range{Start: moduleText, End: moduleText + 0x1000}), "the modules have more than 1024 MiB of memory")
 	})
@@ -160,8 +166,8 @@ func TestDumpsWhoseModulesAskForMuch(t *testing.T) {
 		const kallsyms, symtab, strings = firstObject, firstObject + 0x10000000, firstObject + 0x20000000
 		for n, want := range map[uint32]int{10: 10, bounded.ModuleSymbols: bounded.ModuleSymbols, bounded.ModuleSymbols + 1: bounded.ModuleSymbols, 1<<32 - 1: bounded.ModuleSymbols} {
 			img := one(func(*testMachine) {})
-			d := &dump{img: img}
-			d.live = func(at x86.Addr, b []byte) error {
+			d := inMemory(img, nil)
+			d.Memory = func(at x86.Addr, b []byte) error {
 				clear(b)
 				switch at {
 				case kallsyms - 0x1000 + 80:
@@ -196,8 +202,8 @@ func TestDumpsWhoseModulesAskForMuch(t *testing.T) {
 		head, ok := img.symbolAddr("modules")
 		require.True(t, ok)
 		memory := &chained{words: map[x86.Addr]int64{0: 1, 8: 1}}
-		d := &dump{img: img}
-		d.live = func(at x86.Addr, b []byte) error {
+		d := inMemory(img, nil)
+		d.Memory = func(at x86.Addr, b []byte) error {
 			if at == head {
 				binary.LittleEndian.PutUint64(b, firstObject+8)
 				return nil
@@ -226,8 +232,8 @@ func TestDumpsWhoseModulesAskForMuch(t *testing.T) {
 		img.tables.btf.types = types
 		memory := &chained{words: map[x86.Addr]int64{0: 1, 16: 0, 24: 0}}
 		read := 0
-		d := &dump{img: img}
-		d.live = func(at x86.Addr, b []byte) error {
+		d := inMemory(img, nil)
+		d.Memory = func(at x86.Addr, b []byte) error {
 			if len(b) == 4 {
 				binary.LittleEndian.PutUint32(b, 1<<20)
 				return nil

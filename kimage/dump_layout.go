@@ -53,7 +53,7 @@ func (d *dump) layOut() error {
 			continue
 		}
 		ranges[i] = r
-		if list := at[p.unless]; p.gone && (list == 0 || d.word(list) == list) {
+		if list := at[p.unless]; p.gone && (list == 0 || d.Word(list) == list) {
 			gone = append(gone, r)
 		}
 	}
@@ -92,8 +92,8 @@ func without(r x86.Range, gone []x86.Range) []x86.Range {
 
 // bytes are the memory of a range.
 func (d *dump) bytes(r x86.Range) []byte {
-	from, to := r.Start.Sub(d.start), r.End.Sub(d.start)
-	return d.mem[from:to:to]
+	from, to := r.Start.Sub(d.Start), r.End.Sub(d.Start)
+	return d.Data[from:to:to]
 }
 
 func (d *dump) laySegment(piece x86.Range, r run) {

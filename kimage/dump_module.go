@@ -43,16 +43,16 @@ type moduleUse struct{ memory, types, symbols int }
 // fact, and no error.
 func (d *dump) loadModules() error {
 	head, ok := d.img.symbolAddr("modules")
-	if !ok || d.word(head) == head {
+	if !ok || d.Word(head) == head {
 		return nil
 	}
-	link, known := d.place("module.list")
+	link, known := d.Place("module.list")
 	if !known {
 		d.fact("modules", "not known", "there is no type information (BTF) about them")
 		return nil
 	}
 	var list []x86.Addr
-	err := d.list(head, link, func(m x86.Addr) bool {
+	err := d.List(head, link, func(m x86.Addr) bool {
 		list = append(list, m)
 		return len(list) < bounded.DumpModules
 	})
@@ -87,17 +87,17 @@ func (d *dump) loadModules() error {
 func (d *dump) moduleTypes() map[x86.Addr][]byte {
 	found := map[x86.Addr][]byte{}
 	head, ok := d.img.symbolAddr("btf_modules")
-	p, err := d.places("btf_module.list", "btf_module.module", "btf_module.btf", "btf.data", "btf.data_size")
+	p, err := d.Places("btf_module.list", "btf_module.module", "btf_module.btf", "btf.data", "btf.data_size")
 	if !ok || err != nil {
 		return found
 	}
 	// A broken list loses some modules, which then have no prototypes.
 	n := 0
-	_ = d.list(head, p["btf_module.list"], func(e x86.Addr) bool {
-		btf := d.word(e.Add(int64(p["btf_module.btf"])))
-		size := int(d.half(btf.Add(int64(p["btf.data_size"]))))
+	_ = d.List(head, p["btf_module.list"], func(e x86.Addr) bool {
+		btf := d.Word(e.Add(int64(p["btf_module.btf"])))
+		size := int(d.Half(btf.Add(int64(p["btf.data_size"]))))
 		if d.used.types += size; d.used.types <= bounded.DumpRead {
-			found[d.word(e.Add(int64(p["btf_module.module"])))] = d.read(d.word(btf.Add(int64(p["btf.data"]))), size)
+			found[d.Word(e.Add(int64(p["btf_module.module"])))] = d.Read(d.Word(btf.Add(int64(p["btf.data"]))), size)
 		}
 		n++
 		return n < bounded.DumpModules
@@ -107,7 +107,7 @@ func (d *dump) moduleTypes() map[x86.Addr][]byte {
 
 // field is the address of a member of the module.
 func (m *loadedModule) field(path string) (x86.Addr, bool) {
-	at, ok := m.d.place("module." + path)
+	at, ok := m.d.Place("module." + path)
 	return m.at.Add(int64(at)), ok
 }
 
@@ -117,7 +117,7 @@ func (m *loadedModule) word(path string) x86.Addr {
 	if !ok {
 		return 0
 	}
-	return m.d.word(at)
+	return m.d.Word(at)
 }
 
 func (m *loadedModule) number(path string) uint64 {
@@ -125,14 +125,14 @@ func (m *loadedModule) number(path string) uint64 {
 	if !ok {
 		return 0
 	}
-	return uint64(m.d.half(at))
+	return uint64(m.d.Half(at))
 }
 
 // load adds the module to the image and returns its name, "" for one that is not
 // formed yet.
 func (m *loadedModule) load(types map[x86.Addr][]byte) (string, error) {
 	at, ok := m.field("name")
-	name := m.d.text(at, maxModuleName)
+	name := m.d.Text(at, maxModuleName)
 	if !ok || name == "" {
 		return "a module without a name", fmt.Errorf("at %v", m.at)
 	}
@@ -177,7 +177,7 @@ func (m *loadedModule) findMemory() error {
 		m.area.regions = append(m.area.regions, r)
 		return r, nil
 	}
-	if mem, ok := m.d.member("module.mem"); ok {
+	if mem, ok := m.d.Member("module.mem"); ok {
 		elem, isArray := mem.Type.Elem()
 		base, ok1 := elem.Member("base")
 		size, ok2 := elem.Member("size")
@@ -186,7 +186,7 @@ func (m *loadedModule) findMemory() error {
 		}
 		for i := range memTypes {
 			at := m.at.Add(int64(mem.Offset/8 + i*elem.Size()))
-			r, err := add(m.d.word(at.Add(int64(base.Offset/8))), uint64(m.d.half(at.Add(int64(size.Offset/8)))))
+			r, err := add(m.d.Word(at.Add(int64(base.Offset/8))), uint64(m.d.Half(at.Add(int64(size.Offset/8)))))
 			if err != nil {
 				return err
 			}
@@ -270,19 +270,19 @@ func (m *loadedModule) layOut(r x86.Range) error {
 // readSymbols reads the module's kallsyms: an ELF symbol table, its letters beside it
 // (from 5.2 on) or in the place of st_info.
 func (m *loadedModule) readSymbols() {
-	p, err := m.d.places("mod_kallsyms.symtab", "mod_kallsyms.num_symtab", "mod_kallsyms.strtab")
+	p, err := m.d.Places("mod_kallsyms.symtab", "mod_kallsyms.num_symtab", "mod_kallsyms.strtab")
 	at := m.word("kallsyms")
 	if err != nil || at == 0 {
 		return
 	}
-	n := min(int(m.d.half(at.Add(int64(p["mod_kallsyms.num_symtab"])))), bounded.ModuleSymbols, bounded.Kallsyms-m.d.used.symbols)
+	n := min(int(m.d.Half(at.Add(int64(p["mod_kallsyms.num_symtab"])))), bounded.ModuleSymbols, bounded.Kallsyms-m.d.used.symbols)
 	m.d.used.symbols += n
-	table := m.d.read(m.d.word(at.Add(int64(p["mod_kallsyms.symtab"]))), n*symSize)
+	table := m.d.Read(m.d.Word(at.Add(int64(p["mod_kallsyms.symtab"]))), n*symSize)
 	var letters []byte
-	if off, ok := m.d.place("mod_kallsyms.typetab"); ok {
-		letters = m.d.read(m.d.word(at.Add(int64(off))), n)
+	if off, ok := m.d.Place("mod_kallsyms.typetab"); ok {
+		letters = m.d.Read(m.d.Word(at.Add(int64(off))), n)
 	}
-	names := m.names(m.d.word(at.Add(int64(p["mod_kallsyms.strtab"]))))
+	names := m.names(m.d.Word(at.Add(int64(p["mod_kallsyms.strtab"]))))
 	for i := 0; len(table) >= symSize; i, table = i+1, table[symSize:] {
 		name := cstring(names, le.Uint32(table))
 		if name == "" || le.Uint16(table[6:]) == shnUndef {

@@ -6,6 +6,7 @@ import (
 	"kprobelab/internal/bounded"
 	"kprobelab/kimage/internal/opened"
 	"kprobelab/kimage/internal/processor"
+	"kprobelab/kimage/internal/structures"
 	"kprobelab/x86"
 )
 
@@ -36,22 +37,19 @@ func (d *dump) liveTables() error {
 // ftraceSites reads the pages of records (kernel/trace/ftrace.c, struct ftrace_page),
 // the modules' among them.
 func (d *dump) ftraceSites(head x86.Addr) error {
-	at, err := d.places("ftrace_page.next", "ftrace_page.records", "ftrace_page.index", "dyn_ftrace.ip")
+	at, err := d.Places("ftrace_page.next", "ftrace_page.records", "ftrace_page.index", "dyn_ftrace.ip")
 	if err != nil {
 		return err
 	}
-	size := settled["dyn_ftrace"]
-	if t, ok := d.img.Types().Struct("dyn_ftrace"); ok {
-		size = t.Size()
-	}
-	page := d.word(head)
+	size := d.Size("dyn_ftrace")
+	page := d.Word(head)
 	for left := bounded.DumpList; left > 0; { // a page counts as a record, too
 		if page == 0 {
 			return nil
 		}
-		n := min(int(d.half(page.Add(int64(at["ftrace_page.index"])))), bounded.DumpRecords, left)
+		n := min(int(d.Half(page.Add(int64(at["ftrace_page.index"])))), bounded.DumpRecords, left)
 		left -= n + 1
-		records := d.read(d.word(page.Add(int64(at["ftrace_page.records"]))), n*size)
+		records := d.Read(d.Word(page.Add(int64(at["ftrace_page.records"]))), n*size)
 		for ; len(records) >= size; records = records[size:] {
 			site := opened.Abs64(records[at["dyn_ftrace.ip"]:])
 			if d.img.inExec(site) {
@@ -60,7 +58,7 @@ func (d *dump) ftraceSites(head x86.Addr) error {
 				d.img.ignore("ftrace_pages", site)
 			}
 		}
-		page = d.word(page.Add(int64(at["ftrace_page.next"])))
+		page = d.Word(page.Add(int64(at["ftrace_page.next"])))
 	}
 	return nil
 }
@@ -68,16 +66,16 @@ func (d *dump) ftraceSites(head x86.Addr) error {
 // blacklist reads kprobe_blacklist (kernel/kprobes.c), which has the modules' elements,
 // too. It replaces the list that was gathered from the areas.
 func (d *dump) blacklist(head x86.Addr) error {
-	at, err := d.places("kprobe_blacklist_entry.list", "kprobe_blacklist_entry.start_addr", "kprobe_blacklist_entry.end_addr")
+	at, err := d.Places("kprobe_blacklist_entry.list", "kprobe_blacklist_entry.start_addr", "kprobe_blacklist_entry.end_addr")
 	if err != nil {
 		return err
 	}
 	img := d.img
 	var list []BlacklistEntry
-	err = d.list(head, at["kprobe_blacklist_entry.list"], func(e x86.Addr) bool {
+	err = d.List(head, at["kprobe_blacklist_entry.list"], func(e x86.Addr) bool {
 		r := x86.Range{
-			Start: d.word(e.Add(int64(at["kprobe_blacklist_entry.start_addr"]))),
-			End:   d.word(e.Add(int64(at["kprobe_blacklist_entry.end_addr"]))),
+			Start: d.Word(e.Add(int64(at["kprobe_blacklist_entry.start_addr"]))),
+			End:   d.Word(e.Add(int64(at["kprobe_blacklist_entry.end_addr"]))),
 		}
 		s, ok := img.SymbolAt(r.Start)
 		if !ok || !img.InText(r.Start) {
@@ -116,10 +114,6 @@ func (img *Image) listedBy(at x86.Addr) BlacklistedBy {
 	return ByName
 }
 
-// currentTask are the names that the per-CPU variable with the running task has had, or
-// of a structure that begins with it (6.2 to 6.14).
-var currentTask = []string{"current_task", "pcpu_hot"}
-
 // findPerCPU takes the area of the first CPU in place of the template, which boot has
 // freed. As in the template, the running task is init_task: others are not in the
 // kernel's own mapping.
@@ -130,8 +124,8 @@ func (d *dump) findPerCPU() error {
 	if !ok1 || !ok2 || !ok3 || start >= end || end.Sub(start) > bounded.DumpPerCPU {
 		return nil
 	}
-	if data := bytes.Clone(d.read(start+d.word(offsets), int(end.Sub(start)))); data != nil {
-		for _, name := range currentTask {
+	if data := bytes.Clone(d.Read(start+d.Word(offsets), int(end.Sub(start)))); data != nil {
+		for _, name := range structures.CurrentTask {
 			at, ok := d.img.symbolAddr(name)
 			task, known := d.img.symbolAddr("init_task")
 			if off := at.Sub(start); ok && known && off >= 0 && off+8 <= int64(len(data)) {
@@ -151,20 +145,20 @@ func (d *dump) findCPU() error {
 	if !ok {
 		return nil
 	}
-	p, err := d.places("cpuinfo_x86.x86", "cpuinfo_x86.x86_model", "cpuinfo_x86.x86_vendor_id", "cpuinfo_x86.x86_model_id", "cpuinfo_x86.x86_capability")
+	p, err := d.Places("cpuinfo_x86.x86", "cpuinfo_x86.x86_model", "cpuinfo_x86.x86_vendor_id", "cpuinfo_x86.x86_model_id", "cpuinfo_x86.x86_capability")
 	if err != nil {
 		return nil
 	}
 	names := d.img.featureNames()
 	has := func(f feature) bool {
-		word := d.half(at.Add(int64(p["cpuinfo_x86.x86_capability"]) + int64(f/32*4)))
+		word := d.Half(at.Add(int64(p["cpuinfo_x86.x86_capability"]) + int64(f/32*4)))
 		return word>>(f%32)&1 != 0
 	}
 	m := &processor.Model{
-		Name: d.text(at.Add(int64(p["cpuinfo_x86.x86_model_id"])), 64), Vendor: d.text(at.Add(int64(p["cpuinfo_x86.x86_vendor_id"])), 16),
+		Name: d.Text(at.Add(int64(p["cpuinfo_x86.x86_model_id"])), 64), Vendor: d.Text(at.Add(int64(p["cpuinfo_x86.x86_vendor_id"])), 16),
 		Flags: map[string]bool{}, Bugs: map[string]bool{}, Updated: true,
 	}
-	if b := d.read(at, 1+max(p["cpuinfo_x86.x86"], p["cpuinfo_x86.x86_model"])); b != nil {
+	if b := d.Read(at, 1+max(p["cpuinfo_x86.x86"], p["cpuinfo_x86.x86_model"])); b != nil {
 		m.Family, m.Number = int(b[p["cpuinfo_x86.x86"]]), int(b[p["cpuinfo_x86.x86_model"]])
 	}
 	for name, f := range names.flags {

@@ -7,6 +7,7 @@ import (
 
 	"kprobelab/decoder"
 	"kprobelab/kimage/evidence"
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/kimage/internal/processor"
 	"kprobelab/kimage/vmcore"
 	"kprobelab/profile"
@@ -273,7 +274,7 @@ func (img *Image) OfProgram() bool {
 	for _, s := range img.sections {
 		if s.Exec {
 			code = true
-			if s.Addr >= kernelHalf {
+			if s.Addr >= opened.KernelHalf {
 				return false
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"kprobelab/internal/printable"
 	"kprobelab/kimage/evidence"
 	"kprobelab/kimage/internal/infer"
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/x86"
 )
 
@@ -42,7 +43,7 @@ func (img *Image) readSystemMap(path string) ([]Symbol, error) {
 	own, modules := splitModules(syms)
 	if shift := img.mapShift(own); shift != 0 {
 		for i := range own {
-			if own[i].Addr >= kernelHalf {
+			if own[i].Addr >= opened.KernelHalf {
 				own[i].Addr -= x86.Addr(shift)
 			}
 		}
@@ -60,9 +61,6 @@ func (img *Image) readSystemMap(path string) ([]Symbol, error) {
 	}
 	return own, nil
 }
-
-// kernelHalf separates the kernel's addresses from per-CPU offsets.
-const kernelHalf = 0xffff800000000000
 
 // mapShift returns the distance from the image's text up to the map's, in bytes.
 func (img *Image) mapShift(syms []Symbol) uint64 {

@@ -8,13 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/x86"
 )
 
 func mapText(syms []Symbol, shift x86.Addr) []byte {
 	var b strings.Builder
 	for _, s := range syms {
-		if s.Addr >= kernelHalf {
+		if s.Addr >= opened.KernelHalf {
 			s.Addr += shift
 		}
 		fmt.Fprintf(&b, "%016x %c %s\n", uint64(s.Addr), s.Type, s.Name)

@@ -55,6 +55,9 @@ type Section struct {
 	Module string
 }
 
+// KernelHalf separates the kernel's addresses from per-CPU offsets.
+const KernelHalf = 0xffff800000000000
+
 // MaxSearched bounds the code of a function that is searched, in bytes.
 const MaxSearched = 4 << 10
 

@@ -1,6 +1,7 @@
-package kimage
+package structures
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,30 +19,27 @@ var taskMembers = []string{
 	"task_struct.nvcsw", "task_struct.nivcsw",
 }
 
-// findTaskPlaces notes the offsets of the members: by BTF, or by the kernel's code and the tasks
-// themselves.
-func (d *dump) findTaskPlaces() error {
-	d.img.taskPlaces, d.img.taskUnknown = d.describedTaskPlaces()
-	head, ok := d.img.symbolAddr("init_task")
-	if d.img.taskUnknown == nil || !ok {
-		return nil
+// TaskPlaces returns the offsets of the members that Tasks reads: by BTF, or by the kernel's code and the
+// tasks themselves, which searched reports.
+func (k *Kernel) TaskPlaces() (places map[string]int, searched bool, err error) {
+	places, err = k.describedTaskPlaces()
+	head, ok := k.Image.SymbolAddr("init_task")
+	if err == nil || !ok {
+		return places, false, err
 	}
-	s, err := d.searchTasks(head)
-	if err != nil {
-		d.img.taskUnknown = fmt.Errorf("%w, and its offset cannot be found: %w", d.img.taskUnknown, err)
-		return nil
+	s, search := k.searchTasks(head)
+	if search != nil {
+		return nil, false, fmt.Errorf("%w, and its offset cannot be found: %w", err, search)
 	}
-	d.img.taskPlaces, d.img.taskUnknown = s.places, nil
-	d.fact("members of tasks", "found", "the code of "+taskCode+", and common values of the tasks")
-	return nil
+	return s.places, true, nil
 }
 
-func (d *dump) describedTaskPlaces() (map[string]int, error) {
+func (k *Kernel) describedTaskPlaces() (map[string]int, error) {
 	p := map[string]int{}
 	for _, name := range taskMembers {
-		at, ok := d.place(name)
+		at, ok := k.Place(name)
 		if !ok && name == "task_struct.__state" {
-			at, ok = d.place("task_struct.state")
+			at, ok = k.Place("task_struct.state")
 		}
 		if !ok {
 			return nil, fmt.Errorf("no type information about %s", name)
@@ -51,13 +49,13 @@ func (d *dump) describedTaskPlaces() (map[string]int, error) {
 	return p, nil
 }
 
-// taskCode are the functions whose code is read.
-const taskCode = "try_to_wake_up, get_task_mm, thread_group_cputime, do_exit and __schedule"
+// TaskCode are the functions whose code is read.
+const TaskCode = "try_to_wake_up, get_task_mm, thread_group_cputime, do_exit and __schedule"
 
 // taskSearch finds members by the kernel's code that uses them and by the values that the tasks
 // then have in common. A member is found only if exactly one offset fits both.
 type taskSearch struct {
-	*dump
+	*Kernel
 	head   x86.Addr
 	first  []byte
 	tasks  []searchedTask
@@ -70,18 +68,18 @@ type searchedTask struct {
 	b  []byte
 }
 
-func (d *dump) searchTasks(head x86.Addr) (*taskSearch, error) {
-	l, link, ok := d.searchTaskLayout(head)
+func (k *Kernel) searchTasks(head x86.Addr) (*taskSearch, error) {
+	l, link, ok := k.searchLayout(head)
 	if !ok {
 		return nil, errors.New("the tasks do not tell their numbers and names")
 	}
-	s := &taskSearch{dump: d, head: head, first: d.task(head), places: map[string]int{
+	s := &taskSearch{Kernel: k, head: head, first: k.task(head), places: map[string]int{
 		"task_struct.tasks": link, "task_struct.pid": l.PID, "task_struct.tgid": l.TGID, "task_struct.comm": l.Comm,
 	}}
 	start := head.Add(int64(link))
-	for at := d.word(start); at != start && len(s.tasks) < maxLeaders; at = d.word(at) {
+	for at := k.Word(start); at != start && len(s.tasks) < maxLeaders; at = k.Word(at) {
 		task := at.Add(-int64(link))
-		s.tasks = append(s.tasks, searchedTask{task, d.task(task)})
+		s.tasks = append(s.tasks, searchedTask{task, k.task(task)})
 	}
 	for _, find := range []func() error{s.findState, s.findSP, s.findMM, s.findThreads, s.findExitState, s.findSwitches} {
 		if err := find(); err != nil {
@@ -126,10 +124,10 @@ func (s *taskSearch) anywhere(width int) map[int]bool {
 }
 
 // touched are the displacements of the memory operands of functions: the places of members that they read or write, among others.
-func (d *dump) touched(functions ...string) map[int]bool {
+func (k *Kernel) touched(functions ...string) map[int]bool {
 	m := map[int]bool{}
 	for _, f := range functions {
-		d.img.Walk(f, func(_ x86.Addr, i *decoder.Inst) bool {
+		opened.Walk(k.Image, f, func(_ x86.Addr, i *decoder.Inst) bool {
 			if i.HasModRM && i.ModRM>>6 != 3 && !i.RIPRelative {
 				m[int(i.Disp)] = true
 			}
@@ -147,7 +145,7 @@ func (s *taskSearch) findState() error {
 		known         = 0xffff
 	)
 	return s.found("task_struct.__state", s.withBoth(s.fitting(s.touched("try_to_wake_up"), 4, func(_ int, b []byte) bool {
-		return le.Uint32(b) <= known
+		return binary.LittleEndian.Uint32(b) <= known
 	}), stateIdle, interruptible))
 }
 
@@ -156,7 +154,7 @@ func (s *taskSearch) withBoth(list []int, a, b uint32) (both []int) {
 	for _, at := range list {
 		var hasA, hasB bool
 		for _, t := range s.tasks {
-			v := le.Uint32(t.b[at:])
+			v := binary.LittleEndian.Uint32(t.b[at:])
 			hasA, hasB = hasA || v == a, hasB || v == b
 		}
 		if hasA && hasB {
@@ -177,7 +175,7 @@ func (s *taskSearch) findSP() error {
 		if s.running(i) {
 			return true
 		}
-		frame := s.read(opened.Abs64(b), frameWords*8)
+		frame := s.Read(opened.Abs64(b), frameWords*8)
 		for at := 0; at+8 <= len(frame); at += 8 {
 			if s.switches(opened.Abs64(frame[at:])) {
 				return true
@@ -189,18 +187,18 @@ func (s *taskSearch) findSP() error {
 
 // running reports whether a task may be one that a CPU is in: its state is 0.
 func (s *taskSearch) running(i int) bool {
-	return le.Uint32(s.tasks[i].b[s.places["task_struct.__state"]:]) == 0
+	return binary.LittleEndian.Uint32(s.tasks[i].b[s.places["task_struct.__state"]:]) == 0
 }
 
 // switches reports whether an address is that after a call of __switch_to_asm, or where a new task begins.
 func (s *taskSearch) switches(at x86.Addr) bool {
 	for _, name := range []string{"ret_from_fork", "ret_from_fork_asm"} {
-		if begin, ok := s.img.symbolAddr(name); ok && at == begin {
+		if begin, ok := s.Image.SymbolAddr(name); ok && at == begin {
 			return true
 		}
 	}
-	to, ok := s.img.symbolAddr("__switch_to_asm")
-	b := s.read(at.Add(-5), 5)
+	to, ok := s.Image.SymbolAddr("__switch_to_asm")
+	b := s.Read(at.Add(-5), 5)
 	return ok && len(b) == 5 && b[0] == x86.Call32 && opened.Rel32(at, b[1:]) == to
 }
 
@@ -209,7 +207,7 @@ func (s *taskSearch) findMM() error {
 	return s.found("task_struct.mm", s.fitting(s.touched("get_task_mm"), 8, func(i int, b []byte) bool {
 		switch mm := opened.Abs64(b); i {
 		case 0:
-			return mm >= directMapStart && mm%8 == 0 && len(s.read(mm, 8)) == 8
+			return mm >= directMapStart && mm%8 == 0 && len(s.Read(mm, 8)) == 8
 		case 1:
 			return mm == 0
 		}
@@ -235,7 +233,7 @@ func (s *taskSearch) findThreads() error {
 				continue
 			}
 			next, own := opened.Abs64(t.b[node:]), t.at.Add(int64(node))
-			if next != own && next == opened.Abs64(t.b[node+8:]) && s.word(next) == own && s.word(next.Add(8)) == own {
+			if next != own && next == opened.Abs64(t.b[node+8:]) && s.Word(next) == own && s.Word(next.Add(8)) == own {
 				x, of = append(x, next), append(of, t)
 			}
 		}
@@ -274,7 +272,7 @@ func (s *taskSearch) findExitState() error {
 	)
 	written := map[int64]map[int]bool{dead: {}, zombie: {}}
 	for _, f := range []string{"exit_notify", "do_exit"} {
-		s.img.Walk(f, func(_ x86.Addr, i *decoder.Inst) bool {
+		opened.Walk(s.Image, f, func(_ x86.Addr, i *decoder.Inst) bool {
 			const movl = 0xc7
 			if i.Encoding == decoder.EncPrimary && i.Opcode == movl && i.ModRM>>6 != 3 && written[i.Imm()] != nil {
 				written[i.Imm()][int(i.Disp)] = true
@@ -284,7 +282,7 @@ func (s *taskSearch) findExitState() error {
 	}
 	maps.DeleteFunc(written[zombie], func(at int, _ bool) bool { return !written[dead][at] })
 	return s.found("task_struct.exit_state", s.fitting(written[zombie], 4, func(_ int, b []byte) bool {
-		v := le.Uint32(b)
+		v := binary.LittleEndian.Uint32(b)
 		return v == live || v == zombie
 	}))
 }
@@ -293,7 +291,7 @@ func (s *taskSearch) findExitState() error {
 func (s *taskSearch) findSwitches() error {
 	const lea = 0x8d
 	counted := map[int]bool{}
-	s.img.Walk("__schedule", func(_ x86.Addr, i *decoder.Inst) bool {
+	opened.Walk(s.Image, "__schedule", func(_ x86.Addr, i *decoder.Inst) bool {
 		if i.Encoding == decoder.EncPrimary && i.Opcode == lea && !i.RIPRelative && i.Disp > 0 {
 			counted[int(i.Disp)] = true
 		}
@@ -301,7 +299,7 @@ func (s *taskSearch) findSwitches() error {
 	})
 	told := s.touched("getrusage", "k_getrusage", "proc_pid_status")
 	maps.DeleteFunc(counted, func(at int, _ bool) bool { return !told[at] })
-	fits := s.fitting(counted, 8, func(_ int, b []byte) bool { return le.Uint64(b)>>48 == 0 })
+	fits := s.fitting(counted, 8, func(_ int, b []byte) bool { return binary.LittleEndian.Uint64(b)>>48 == 0 })
 	fits = slices.DeleteFunc(fits, func(at int) bool { return !counted[at+8] })
 	if err := s.found("task_struct.nvcsw", fits); err != nil {
 		return err

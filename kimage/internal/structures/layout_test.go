@@ -1,4 +1,4 @@
-package kimage
+package structures
 
 import (
 	"encoding/binary"
@@ -7,28 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"kprobelab/internal/integration/dumps"
+	"kprobelab/kimage/btf"
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/x86"
 )
-
-// TestTaskLayoutWithoutBTF: the layout found in the tasks of a booted kernel equals its BTF's.
-func TestTaskLayoutWithoutBTF(t *testing.T) {
-	for _, kernel := range dumps.Kernels {
-		t.Run(kernel, func(t *testing.T) {
-			img, err := Open(dumps.File(t, kernel), nil)
-			require.NoError(t, err)
-			want, ok := img.TaskLayout()
-			require.True(t, ok)
-			d := &dump{img: img, core: img.core}
-			require.NoError(t, d.findSpace())
-			head, ok := img.symbolAddr("init_task")
-			require.True(t, ok)
-			got, _, ok := d.searchTaskLayout(head)
-			require.True(t, ok)
-			require.Equal(t, want, got)
-		})
-	}
-}
 
 // madeTasks are tasks in memory, a page each: their list at 0x40, pid at 0x100, tgid after
 // it, the name at 0x180.
@@ -95,7 +77,7 @@ func TestTaskLayoutIsNotGuessed(t *testing.T) {
 			if c.change != nil {
 				m = c.change(m)
 			}
-			got, list, ok := (&dump{img: &Image{}, live: m.read}).searchTaskLayout(madeAt)
+			got, list, ok := (&Kernel{Memory: m.read}).searchLayout(madeAt)
 			require.Equal(t, c.ok, ok)
 			if ok {
 				require.Equal(t, TaskLayout{0x100, 0x104, 0x180}, got)
@@ -105,18 +87,33 @@ func TestTaskLayoutIsNotGuessed(t *testing.T) {
 	}
 }
 
-// If type information is missing and the kernel's code has no such functions, the tasks are
+// named is an image that has symbols alone.
+type named struct {
+	opened.Image
+	symbols map[string]x86.Addr
+}
+
+func (n named) SymbolAddr(name string) (x86.Addr, bool) { at, ok := n.symbols[name]; return at, ok }
+func (named) Lookup(string) []opened.Symbol             { return nil }
+
+func untyped() *btf.Types { return &btf.Types{} }
+
+// If type information is missing and the kernel's code has no such functions, the places of members are
 // unknown, and the error names what is missing.
 func TestTasksWithoutTypeInformation(t *testing.T) {
 	m := makeTasks("swapper/0", "init", "kthreadd")
-	img := &Image{}
-	img.index.chain([]Symbol{{Name: "init_task", Addr: madeAt, Type: 'D'}})
-	require.NoError(t, (&dump{img: img, live: m.read}).findTaskPlaces())
-	list, err := img.TasksIn(m.read)
-	require.Empty(t, list)
-	require.ErrorIs(t, err, ErrTasks)
+	k := &Kernel{Image: named{symbols: map[string]x86.Addr{"init_task": madeAt}}, Types: untyped, Memory: m.read}
+	places, _, err := k.TaskPlaces()
+	require.Empty(t, places)
 	require.ErrorContains(t, err, "no type information about task_struct.tasks, and its offset cannot be found: 0 places fit task_struct.__state")
-	require.ErrorContains(t, err, "CONFIG_DEBUG_INFO_BTF")
-	_, err = (&Image{}).TasksIn(m.read)
-	require.ErrorIs(t, err, ErrTasks)
+	l, searched, ok := k.Layout()
+	require.True(t, searched && ok)
+	require.Equal(t, TaskLayout{0x100, 0x104, 0x180}, l)
+
+	k.Image = named{}
+	places, _, err = k.TaskPlaces()
+	require.Empty(t, places)
+	require.EqualError(t, err, "no type information about task_struct.tasks")
+	_, _, ok = k.Layout()
+	require.False(t, ok)
 }

@@ -1,8 +1,8 @@
-package kimage
+package structures
 
 import (
 	"bytes"
-	"fmt"
+	"encoding/binary"
 
 	"kprobelab/x86"
 )
@@ -10,38 +10,18 @@ import (
 // TaskLayout holds the offsets of a task_struct's members that name a task, in bytes.
 type TaskLayout struct{ PID, TGID, Comm int }
 
-// UnknownPID and UnknownComm stand for a task that nothing is known of; the name is as
-// the file trace has it.
-const (
-	UnknownPID  = -1
-	UnknownComm = "<...>"
-)
-
-// TaskLayout returns the offsets of a task's numbers and name in the kernel of a
-// dump: from BTF, or found in the tasks themselves. It returns false if neither has
-// them.
-func (img *Image) TaskLayout() (TaskLayout, bool) {
-	return img.taskLayout, img.taskLayout != TaskLayout{}
-}
-
-// findTaskLayout notes the layout; if BTF does not have it, a fact says where it is from.
-func (d *dump) findTaskLayout() error {
-	if p, err := d.places("task_struct.pid", "task_struct.tgid", "task_struct.comm"); err == nil {
-		d.img.taskLayout = TaskLayout{p["task_struct.pid"], p["task_struct.tgid"], p["task_struct.comm"]}
-		return nil
+// Layout returns the offsets of the members that name a task: from BTF, or found in the tasks
+// themselves. It returns false if neither has them. searched reports that BTF does not have them.
+func (k *Kernel) Layout() (l TaskLayout, searched, ok bool) {
+	if p, err := k.Places("task_struct.pid", "task_struct.tgid", "task_struct.comm"); err == nil {
+		return TaskLayout{p["task_struct.pid"], p["task_struct.tgid"], p["task_struct.comm"]}, false, true
 	}
-	head, ok := d.img.symbolAddr("init_task")
+	head, ok := k.Image.SymbolAddr("init_task")
 	if !ok {
-		return nil
+		return l, false, false
 	}
-	l, _, known := d.searchTaskLayout(head)
-	if !known {
-		d.fact("task_struct", "not known", "no type information, and the tasks do not tell")
-		return nil
-	}
-	d.img.taskLayout = l
-	d.fact("task_struct", fmt.Sprintf("pid at %d, tgid at %d, comm at %d", l.PID, l.TGID, l.Comm), "common values of the tasks")
-	return nil
+	l, _, ok = k.searchLayout(head)
+	return l, true, ok
 }
 
 // Bounds of the search. A task_struct is smaller, and a list of processes longer only where
@@ -51,19 +31,19 @@ const (
 	maxLeaders    = 256
 )
 
-// searchTaskLayout searches the members by known facts: the first task is called swapper
+// searchLayout searches the members by known facts: the first task is called swapper
 // and has the number 0; the list of processes goes through init_task and leads to
 // processes with names; its first two have the numbers 1 and 2, each process is its own
 // leader, and no number occurs twice. The list's links are at list.
-func (d *dump) searchTaskLayout(head x86.Addr) (l TaskLayout, list int, ok bool) {
-	first := d.task(head)
+func (k *Kernel) searchLayout(head x86.Addr) (l TaskLayout, list int, ok bool) {
+	first := k.task(head)
 	comm, ok := swapperAt(first)
 	if !ok {
 		return l, 0, false
 	}
 	found := map[int]TaskLayout{}
 	for link := 0; link+16 <= len(first); link += 8 {
-		leaders := d.leaders(head, link, comm)
+		leaders := k.leaders(head, link, comm)
 		if leaders == nil {
 			continue
 		}
@@ -79,9 +59,9 @@ func (d *dump) searchTaskLayout(head x86.Addr) (l TaskLayout, list int, ok bool)
 }
 
 // task reads a task_struct, whose size is not known: as much as there is.
-func (d *dump) task(at x86.Addr) []byte {
+func (k *Kernel) task(at x86.Addr) []byte {
 	for n := maxTaskStruct; n >= 1<<10; n /= 2 {
-		if b := d.read(at, n); len(b) == n {
+		if b := k.Read(at, n); len(b) == n {
 			return b
 		}
 	}
@@ -101,17 +81,17 @@ func swapperAt(task []byte) (at int, ok bool) {
 
 // leaders returns the tasks of a list that goes through the first task at link, if each
 // has a name; nil if it is no such list.
-func (d *dump) leaders(head x86.Addr, link, comm int) (tasks [][]byte) {
+func (k *Kernel) leaders(head x86.Addr, link, comm int) (tasks [][]byte) {
 	start := head.Add(int64(link))
 	last := start
-	for at := d.word(start); at != start; at = d.word(at) {
+	for at := k.Word(start); at != start; at = k.Word(at) {
 		if len(tasks) == maxLeaders {
 			break
 		}
-		if d.word(at.Add(8)) != last {
+		if k.Word(at.Add(8)) != last {
 			return nil
 		}
-		task := d.task(at.Add(-int64(link)))
+		task := k.task(at.Add(-int64(link)))
 		if comm+x86.TaskCommLen > len(task) || !isComm(task[comm:][:x86.TaskCommLen]) {
 			return nil
 		}
@@ -132,7 +112,7 @@ func isComm(b []byte) bool {
 // leaderPIDs are the places that can be the one of pid, with tgid after it.
 func leaderPIDs(first []byte, leaders [][]byte) (at []int) {
 	for p := 0; p+8 <= len(first); p += 4 {
-		if le.Uint64(first[p:]) == 0 && numbered(leaders, p) {
+		if binary.LittleEndian.Uint64(first[p:]) == 0 && numbered(leaders, p) {
 			at = append(at, p)
 		}
 	}
@@ -145,8 +125,8 @@ func numbered(leaders [][]byte, at int) bool {
 		if at+8 > len(task) {
 			return false
 		}
-		pid := le.Uint32(task[at:])
-		if pid == 0 || pid != le.Uint32(task[at+4:]) || seen[pid] || i < 2 && pid != uint32(i+1) {
+		pid := binary.LittleEndian.Uint32(task[at:])
+		if pid == 0 || pid != binary.LittleEndian.Uint32(task[at+4:]) || seen[pid] || i < 2 && pid != uint32(i+1) {
 			return false
 		}
 		seen[pid] = true
