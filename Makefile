@@ -95,8 +95,13 @@ archive: build ## fetch and pack every kernel that Debian's suites offer, in par
 tools-table: build ## print the table of docs/tools.md: bcc's and bpftrace's probes over the archive
 	@scripts/tool-probes.sh
 
+# With SHARD=I/N a comparison runs for each item of its share, and prints the output of a shard, for kprobelab merge.
+shards = $(if $(SHARD),CGO_ENABLED=0 go build -o .cache/shards ./internal/tools/shards && .cache/shards -target $@ )
+# Comparisons on one kernel have no shards: another machine takes another SEED.
+alone = $(if $(SHARD),$(error make $@ asks one kernel and has no SHARD; another machine takes another SEED))
+
 conformance: ## boot Debian's kernels under QEMU's emulation, and compare their answers
-	@scripts/conformance.sh
+	@$(shards)scripts/conformance.sh
 
 conformance-all: ## the same with every kernel that Debian's suites offer, JOBS at once; restartable
 	@scripts/conformance-all.sh
@@ -105,70 +110,70 @@ conformance-table: ## put the results of conformance-all into docs/conformance.m
 	@go run ./internal/tools/conformance/table -kept .cache/conformance/kept -data docs/conformance.jsonl -page docs/conformance.md
 
 conformance-bpftrace: $(if $(ATTACH)$(BEGIN),build) ## compare what bpftrace says of 3,000 scripts with what is said here; ATTACH=500: which probes attach, on a booted kernel; BEGIN=2000: all output of BEGIN scripts
-	@scripts/conformance-bpftrace$(if $(ATTACH),-attach,$(if $(BEGIN),-begin)).sh
+	@$(alone)scripts/conformance-bpftrace$(if $(ATTACH),-attach,$(if $(BEGIN),-begin)).sh
 
 conformance-bpf: build ## run Debian's libbpf-tools on booted kernels under QEMU and by exec, and compare what they print; PROJECTS='bcc bpftrace cilium' these
-	@scripts/conformance-bpf$(if $(PROJECTS),-projects).sh
+	@$(shards)scripts/conformance-bpf$(if $(PROJECTS),-projects).sh
 
 conformance-check: build ## have bpftool load 600 drawn sections of BPF objects on booted kernels, and compare its answers with check's
-	@scripts/conformance-check.sh
+	@$(shards)scripts/conformance-check.sh
 
 conformance-configs: deps ## build Debian's linux-source in other configurations (drawn ones with DRAWN=12), and compare their answers
-	@scripts/conformance-configs.sh
+	@$(shards)scripts/conformance-configs.sh
 
 conformance-explore: build ## do on booted kernels what explore found: a detour buffer that is freed under a preempted task
-	@scripts/conformance-explore.sh
+	@$(shards)scripts/conformance-explore.sh
 
 conformance-forms: build ## have every form of dump that QEMU and makedumpfile write opened, and compare what is said of it
-	@scripts/conformance-forms.sh
+	@$(alone)scripts/conformance-forms.sh
 
 conformance-hazards: ## show on booted kernels that hazards do what kprobelab hazards says, and their neighbours nothing
-	@scripts/conformance-hazards.sh
+	@$(shards)scripts/conformance-hazards.sh
 
 conformance-levels: ## ask kernels which value each dated field has in them (profile/testdata/asked.txt)
-	@scripts/conformance-levels.sh
+	@$(shards)scripts/conformance-levels.sh
 
 conformance-modules: build ## load the kernel's sample modules and eight faulty ones on booted kernels, under QEMU and here, and compare what they print
-	@scripts/conformance-modules.sh
+	@$(shards)scripts/conformance-modules.sh
 
 conformance-own: build ## ask booted kernels' own register_kprobe, in this program, and compare its answers
-	@scripts/conformance-own.sh
+	@$(shards)scripts/conformance-own.sh
 
 conformance-output: build ## run scripts (drawn ones with N=500) with the real bpftrace on a booted kernel, and here, and compare what they print
-	@scripts/conformance-output.sh
+	@$(alone)scripts/conformance-output.sh
 
 conformance-readers: build ## have crash, drgn and makedumpfile read dumps of booted kernels, and compare what they see
-	@scripts/conformance-readers.sh
+	@$(alone)scripts/conformance-readers.sh
 
 conformance-source: ## compare random definitions with those of perf probe, on a kernel with its debugging information
-	@scripts/conformance-source.sh
+	@$(alone)scripts/conformance-source.sh
 
 conformance-stap: deps ## compare what stap -p1 says of 3,000 scripts with what is said here
-	@scripts/conformance-stap.sh
+	@$(alone)scripts/conformance-stap.sh
 
 conformance-stap-aliases: build ## compare the variables of the library's probe aliases with those of SystemTap's own
-	@scripts/conformance-stap-aliases.sh
+	@$(alone)scripts/conformance-stap-aliases.sh
 
 conformance-stap-output: build ## run scripts with the real SystemTap on a booted kernel, and here, and compare what they print
-	@scripts/conformance-stap-output.sh
+	@$(alone)scripts/conformance-stap-output.sh
 
 conformance-trace: build ## run a program with 50 events on booted kernels, under QEMU and here, and compare the traces
-	@scripts/conformance-trace.sh
+	@$(shards)scripts/conformance-trace.sh
 
 conformance-tracing: ## ask the same kernels about the tracing files, and compare the answers
-	@scripts/conformance-tracing.sh
+	@$(shards)scripts/conformance-tracing.sh
 
 conformance-uprobes: build ## ask booted kernels' own uprobes about instructions of eleven programs, and compare their answers
-	@scripts/conformance-uprobes.sh
+	@$(shards)scripts/conformance-uprobes.sh
 
 conformance-watch: build ## ask booted kernels for hardware breakpoints at random, under QEMU and here, and compare their answers with the rules
-	@scripts/conformance-watch.sh
+	@$(shards)scripts/conformance-watch.sh
 
 transparency-uprobes: deps ## a C program and 200 functions of libc with uprobes on every instruction, one at a time and all at once, by three releases' rules (MINUTES=N for each)
 	@KPROBELAB_SOAK=1 KPROBELAB_MINUTES=$(MINUTES) GOGC=800 go test -count=1 -timeout 24h -v -run TestTransparency ./internal/integration/userprobes
 
 transparency-uprobes-booted: build ## the same on booted kernels
-	@scripts/transparency-uprobes-booted.sh
+	@$(shards)scripts/transparency-uprobes-booted.sh
 
 decoder: build ## compare a version of x86asm, X86ASM=VERSION or a folder, with the one of go.mod: better, worse, other (COUNT=N FILE=F)
 	@scripts/decoder-x86asm.sh $(CURDIR)/bin/kprobelab "$(or $(X86ASM),$(error X86ASM=VERSION or a folder is missing))"

@@ -78,7 +78,6 @@ one() {
 	done
 }
 
-check_shard
 mkdir -p "$kept"
 qemu=$(qemu) || cannot "QEMU cannot be had (see above)"
 if [ "${1:-}" = --one ]; then
@@ -87,11 +86,12 @@ if [ "${1:-}" = --one ]; then
 fi
 (cd "$root" && CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o "$work/init" ./internal/tools/conformance/guest &&
 	CGO_ENABLED=0 go build -o "$work/boot" ./internal/tools/conformance/boot &&
-	CGO_ENABLED=0 go build -o "$work/table" ./internal/tools/conformance/table)
+	CGO_ENABLED=0 go build -o "$work/table" ./internal/tools/conformance/table &&
+	CGO_ENABLED=0 go build -o "$work/shards" ./internal/tools/shards)
 kernels_open || cannot "the index of kernels cannot be had (see above)"
 clang=$(clang) || cannot "clang cannot be had (see above)"
 "$clang" -O2 -g -target bpf -c "$root/internal/tools/conformance/testdata/tool.bpf.c" -o "$object" || die "the BPF source does not compile"
-kernels_list | in_turn | head -n "${LIMIT:-100000}" | of_shard >"$work/all"
+kernels_list | in_turn | head -n "${LIMIT:-100000}" | "$work/shards" -of "${SHARD:-1/1}" >"$work/all" || exit 2
 say "$(wc -l <"$work/all") kernels"
 code=0
 xargs -P "${JOBS:-$(nproc)}" -n 1 "$scripts/conformance-all.sh" --one <"$work/all" || code=$?

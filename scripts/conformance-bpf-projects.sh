@@ -4,16 +4,18 @@
 # ten of bcc's tools, with Python, LLVM and the kernel's headers inside; bpftrace's own binary with nine scripts; the
 # tests of cilium/ebpf, by go test -exec.
 #
-# SUITES='bookworm trixie' or KERNEL=FILE picks the kernels; TOOLS='opensnoop trace' picks tools and scripts, PACKAGES='link btf' tests.
+# SUITES, FLAVOURS, RELEASES and KERNEL pick the kernels as for make conformance; TOOLS='opensnoop trace' picks tools and scripts, PACKAGES='link btf' tests.
 # OUT=FOLDER keeps the answers. An hour for each kernel.
 # Ends with 0 when nothing differs without a rule, 1 when something does, and 77 when a kernel, QEMU or the tools cannot be had.
 set -eu
 scripts=$(cd "$(dirname "$0")" && pwd)
 root=${scripts%/*}
 . "$scripts/debian.sh"
+. "$scripts/kernels.sh"
 . "$scripts/conformance-tools.sh"
 
 cannot() { say "the projects were NOT compared: $*"; exit 77; }
+choose_kernels 'bullseye bookworm trixie trixie-backports'
 lab=$root/bin/kprobelab
 out=${OUT:-$root/.cache/conformance/bpf-projects}
 mkdir -p "$out"
@@ -192,12 +194,9 @@ each() {
 	rm -f "$core"
 }
 
-if [ -n "${KERNEL:-}" ]; then
-	each "$KERNEL"
-else
-	for s in ${SUITES:-bullseye bookworm trixie trixie-backports}; do
-		image=$(SUITE=$s "$scripts/kernel.sh") || cannot "there is no kernel of $s (see above)"
-		each "$image"
-	done
-fi
+while IFS= read -r chosen <&3; do
+	each "$chosen"
+done 3<<END
+$kernels
+END
 exit $differs

@@ -2,16 +2,18 @@
 # Runs all of Debian's libbpf-tools on booted kernels, under QEMU's emulation and by kprobelab exec on dumps of the same boots,
 # each tool beside one workload (scripts/bpf/all.sh), and compares what they print (make conformance-bpf; docs/bpf.md has the table).
 #
-# SUITES='bookworm trixie' or KERNEL=FILE picks the kernels; TOOL=sid has the tools of another suite of Debian's than trixie;
+# SUITES, FLAVOURS, RELEASES and KERNEL pick the kernels as for make conformance; TOOL=sid has the tools of another suite of Debian's than trixie;
 # TOOLS='opensnoop tcplife' picks some. OUT=FOLDER keeps the answers.
 # Ends with 0 when nothing differs without a rule, 1 when something does, and 77 when a kernel, QEMU or the tools cannot be had.
 set -eu
 scripts=$(cd "$(dirname "$0")" && pwd)
 root=${scripts%/*}
 . "$scripts/debian.sh"
+. "$scripts/kernels.sh"
 . "$scripts/conformance-tools.sh"
 
 cannot() { say "the tools were NOT compared: $*"; exit 77; }
+choose_kernels 'bookworm trixie trixie-backports'
 lab=$root/bin/kprobelab
 suite=${TOOL:-trixie}
 out=${OUT:-$root/.cache/conformance/bpf-$suite}
@@ -78,12 +80,9 @@ compare() {
 	rm -f "$here.core"
 }
 
-if [ -n "${KERNEL:-}" ]; then
-	compare "$KERNEL" "$@"
-else
-	for s in ${SUITES:-bookworm trixie trixie-backports}; do
-		kernel=$(SUITE=$s "$scripts/kernel.sh") || cannot "there is no kernel of $s (see above)"
-		compare "$kernel" "$@"
-	done
-fi
+while IFS= read -r chosen <&3; do
+	compare "$chosen" "$@"
+done 3<<END
+$kernels
+END
 exit $differs

@@ -19,6 +19,7 @@ set -eu
 scripts=$(cd "$(dirname "$0")" && pwd)
 root=${scripts%/*}
 . "$scripts/debian.sh"
+. "$scripts/kernels.sh"
 . "$scripts/conformance-tools.sh"
 . "$scripts/kernel-build.sh"
 
@@ -52,6 +53,23 @@ for c in $configs; do
 		exit 2
 	}
 done
+
+# items: a configuration of a suite each. Drawn ones are named before they are drawn: drawn-SEED-NUMBER, NUMBER in the suite's share.
+items() {
+	# shellcheck disable=SC2086 # several suites
+	set -- $suites
+	share=$(((${DRAWN:-0} + $# - 1) / $#))
+	for suite; do
+		for c in $configs; do printf 'SUITE=%s\tCONFIGS=%s\n' "$suite" "$c"; done
+		i=0
+		while [ -n "${DRAWN:-}" ] && [ $((i += 1)) -le "$share" ]; do
+			case " ${CONFIGS:-drawn-${SEED:-1}-$i} " in
+			*" drawn-${SEED:-1}-$i "*) printf 'SUITES=%s\tDRAWN=%s\tCONFIGS=drawn-%s-%s\n' "$suite" "$share" "${SEED:-1}" "$i" ;;
+			esac
+		done
+	done
+}
+offer "$(items)"
 work=$root/.cache/configs
 mkdir -p "$work"
 cannot() { say "the configurations were NOT compared: $*"; exit 77; }

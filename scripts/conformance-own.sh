@@ -13,12 +13,16 @@ set -eu
 scripts=$(cd "$(dirname "$0")" && pwd)
 root=${scripts%/*}
 . "$scripts/debian.sh"
+. "$scripts/kernels.sh"
 
 lab=$root/bin/kprobelab
 dumps=${KPROBELAB_DUMPS:-$root/.cache/dumps}
 
+names=${DUMPS:-6.1 6.12 5.10}
+# shellcheck disable=SC2086 # several names
+offer "$(printf 'DUMPS=%s\n' $names)"
 status=0
-for name in ${DUMPS:-6.1 6.12 5.10}; do
+for name in $names; do
 	file=$dumps/$name.core
 	"$scripts/dumps.sh" "$name" || {
 		say "$name was NOT asked"
@@ -27,5 +31,5 @@ for name in ${DUMPS:-6.1 6.12 5.10}; do
 	"$lab" selfcheck --boundaries "${BOUNDARIES:-100000}" --insides "${INSIDES:-10000}" --seed "${SEED:-1}" "$file" || status=1
 done
 cd "$root"
-KPROBELAB_SOAK=1 KPROBELAB_DUMPS=$dumps go test -count=1 -timeout 10h -v -run '^TestBootedKernelsTakeDefinitions$' ./internal/tools/conformance || status=1
+KPROBELAB_SOAK=1 KPROBELAB_DUMPS=$dumps go test -count=1 -timeout 10h -v -run "^TestBootedKernelsTakeDefinitions\$/^($(printf '%s' "$names" | tr ' ' '|'))\$" ./internal/tools/conformance || status=1
 exit $status

@@ -8,6 +8,7 @@
 # first by default); RELEASES='7.0.13+deb13-amd64 …' are kernels by name, KERNEL=FILE
 # is one of any origin. CPU='qemu64 EPYC' picks the processors, POINTS, NAMES and SEED
 # the points and definitions by name, KPROBELAB_QEMU and KPROBELAB_CLANG other tools.
+# SHARD=2/3, by make, is the second of three shares of them, for kprobelab merge (docs/ci.md).
 # MEASURED=1 asks each image's own functions how it behaves, too (needs make deps, and
 # its environment). KEEP=FOLDER keeps what kernels answer; AGAIN=1 compares that again.
 # Ends with 0 when every answer is the same, 1 when some are not, and 77 when

@@ -130,54 +130,57 @@ kernel_unpack() {
 	rm -rf "$apt_state/unpacked"
 }
 
-# of_shard: of lines on stdin the share that SHARD=I/N names, as kprobelab --shard divides: lines I, I+N, I+2N, …; without SHARD
-# all. False when SHARD is no share.
-of_shard() {
-	awk -v shard="${SHARD:-1/1}" '
-		BEGIN { if (shard !~ /^[1-9][0-9]*\/[1-9][0-9]*$/ || split(shard, of, "/") && of[1] + 0 > of[2] + 0) exit bad = 1 }
-		(NR - 1) % of[2] == of[1] - 1
-		END { exit bad }'
+# offer ITEMS: with LIST=1, prints the items of a comparison, one a line, and ends the script. An item is the environment for a
+# run of the script on this item alone: NAME=VALUE, several with a tab between them. internal/tools/shards decides which items belong
+# to SHARD=I/N, and runs the script for each; make calls it.
+offer() {
+	if [ -n "${LIST:-}" ]; then
+		printf '%s\n' "$1"
+		exit
+	fi
+	if [ -n "${SHARD:-}" ]; then
+		say "SHARD goes with make: make $(basename "$0" .sh) SHARD=$SHARD"
+		exit 2
+	fi
 }
 
-# check_shard: ends the script when SHARD is no share.
-check_shard() {
-	of_shard </dev/null || { say "SHARD=$SHARD is no shard: I/N is wanted, such as 2/3 for the second of three" && exit 2; }
+# kernels_asked "SUITE...": the kernels that the caller's KERNEL=FILE names, or RELEASES, or else SUITES (by default the given ones)
+# and FLAVOURS, as items, one a line.
+kernels_asked() {
+	if [ -n "${KERNEL:-}" ]; then
+		printf 'KERNEL=%s\n' "$KERNEL"
+	elif [ -n "${RELEASES:-}" ]; then
+		for chosen in $RELEASES; do printf 'RELEASES=%s\n' "$chosen"; done
+	else
+		for chosen in ${SUITES:-$1}; do
+			for flavour in ${FLAVOURS:-cloud-amd64}; do printf 'SUITES=%s\tFLAVOURS=%s\n' "$chosen" "$flavour"; done
+		done
+	fi
 }
 
-# kernels_chosen "SUITE...": the paths of the images that the caller's KERNEL=FILE
-# names, or RELEASES, or else SUITES (by default the given ones) and FLAVOURS, one a
-# line; with SHARD a share of them. 1 when one cannot be had, 2 when KERNEL is no file; the reason is printed.
+# kernels_chosen "SUITE...": the paths of the images of kernels_asked, one a line. 1 when one cannot be had, 2 when KERNEL is no
+# file; the reason is printed.
 kernels_chosen() {
 	if [ -n "${KERNEL:-}" ]; then
 		if [ ! -f "$KERNEL" ] || [ ! -r "$KERNEL" ]; then
 			say "KERNEL=$KERNEL cannot be read"
 			return 2
 		fi
-		printf '%s\n' "$KERNEL" | of_shard
+		printf '%s\n' "$KERNEL"
 		return
 	fi
-	if [ -n "${RELEASES:-}" ]; then
-		for chosen in $RELEASES; do printf 'RELEASE=%s\n' "$chosen"; done
-	else
-		for chosen in ${SUITES:-$1}; do
-			for flavour in ${FLAVOURS:-cloud-amd64}; do printf 'RELEASE= SUITE=%s FLAVOUR=%s\n' "$chosen" "$flavour"; done
-		done
-	fi | of_shard | while read -r chosen; do
+	kernels_asked "$1" | sed 's/RELEASES=/RELEASE=/; s/SUITES=/RELEASE= SUITE=/; s/FLAVOURS=/FLAVOUR=/' | while read -r chosen; do
 		# shellcheck disable=SC2086 # words of a release, a suite and a flavour
 		env $chosen "$scripts/kernel.sh" </dev/null || exit 1
 	done
 }
 
 # choose_kernels "SUITE...": has those in $kernels, or ends the script: with 2 when KERNEL is no file, with what the
-# script's own cannot says when one cannot be had.
+# script's own cannot says when one cannot be had; with LIST=1 as offer does.
 choose_kernels() {
-	check_shard
+	offer "$(kernels_asked "$1")"
 	kernels=$(kernels_chosen "$1") || {
 		[ $? != 2 ] || exit 2
 		cannot "a kernel cannot be had (see above)"
 	}
-	if [ -z "$kernels" ]; then
-		say "SHARD=$SHARD has nothing to do"
-		exit 0
-	fi
 }

@@ -25,7 +25,6 @@ import (
 
 	"kprobelab"
 	"kprobelab/internal/integration/dumps/runs"
-	"kprobelab/shard"
 )
 
 const version = "1.2.3"
@@ -407,50 +406,57 @@ func TestPlainShell(t *testing.T) {
 	require.NotZero(t, code)
 }
 
-// Rule: SHARD of the comparisons divides kernels as --shard does; what is no share ends the script with 2.
-func TestShardsOfScripts(t *testing.T) {
+// Rule: every comparison that make starts either has shards, and lists its items without fetching anything, or says that it has none.
+func TestShardsOfComparisons(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil || runtime.GOOS == "windows" {
 		t.Skip("there is no sh here")
 	}
 	root, err := filepath.Abs("../../..")
 	require.NoError(t, err)
-	list := strings.Fields("5.10 5.15 6.1 6.5 6.12 7.1 7.3")
-	of := func(text, script string) (string, int) {
-		env := map[string]string{"PATH": os.Getenv("PATH"), "SHARD": text, "root": root, "scripts": root + "/scripts", "list": strings.Join(list, "\n")}
-		return sh(t, root, env, []string{"sh", "-euc"}, `. scripts/debian.sh; . scripts/kernels.sh; `+script)
+	asks := regexp.MustCompile(`(?m)^(conformance[a-z-]*|transparency-uprobes-booted):.*\n\t@(?:\$\((shards|alone)\))?(scripts/[a-z-]+)(\$.*)?\.sh$`).FindAllStringSubmatch(read(t, root, "Makefile"), -1)
+	require.Greater(t, len(asks), 20)
+	env := func(more ...string) map[string]string {
+		m := map[string]string{"PATH": os.Getenv("PATH"), "HOME": t.TempDir(), "http_proxy": "http://127.0.0.1:9"}
+		for _, v := range more {
+			name, value, _ := strings.Cut(v, "=")
+			m[name] = value
+		}
+		return m
 	}
-	for n := 1; n <= 9; n++ {
-		for i := 1; i <= n; i++ {
-			p := shard.Part{I: i, N: n}
-			out, code := of(p.String(), `check_shard; printf '%s\n' "$list" | of_shard`)
-			require.Zero(t, code, out)
-			require.Equal(t, strings.Join(shard.Of(p, list), " "), strings.Join(strings.Fields(out), " "))
+	for _, m := range asks {
+		target, kind, script := m[1], m[2], m[3]+".sh"
+		switch {
+		case kind == "shards":
+			out, code := sh(t, root, env("LIST=1"), []string{"sh", "-c"}, "exec sh "+script)
+			require.Zero(t, code, "%s: %s", target, out)
+			require.Regexp(t, `^([A-Z]+=[a-z0-9.-]+(\t[A-Z]+=[a-z0-9.-]+)?\n){2,}$`, out, target)
+			out, code = sh(t, root, env("SHARD=1/2"), []string{"sh", "-c"}, "exec sh "+script)
+			require.Equal(t, 2, code, target)
+			require.Equal(t, "SHARD goes with make: make "+target+" SHARD=1/2\n", out)
+		case kind == "":
+			require.Equal(t, "conformance-all", target, "%s has neither $(shards) nor $(alone) in the Makefile", target)
 		}
 	}
-	for _, text := range []string{"0/3", "4/3", "x", "1", "1/0", "/", "1/2/3", "-1/2"} {
-		out, code := of(text, "check_shard")
-		require.Equal(t, 2, code)
-		require.Equal(t, "SHARD="+text+" is no shard: I/N is wanted, such as 2/3 for the second of three\n", out)
+	kernels := func(more ...string) string {
+		out, code := sh(t, root, env(append(more, "LIST=1")...), []string{"sh", "-c"}, "exec sh scripts/conformance.sh")
+		require.Zero(t, code, out)
+		return out
 	}
-
-	// Only the kernels of the share are fetched; KERNEL is one.
-	stub := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(stub, "kernel.sh"), []byte("#!/bin/sh\necho \"/k/$RELEASE$SUITE-${FLAVOUR:-}\"\n"), 0o700))
-	choose := `cannot() { echo "cannot $*"; exit 77; }; scripts=` + stub + `; choose_kernels 'bookworm trixie sid'; printf '%s\n' "$kernels"`
-	out, code := of("2/2", choose)
+	require.Equal(t, "KERNEL=a b/c\n", kernels("KERNEL=a b/c"))
+	require.Equal(t, "RELEASES=6.1\nRELEASES=6.12\n", kernels("RELEASES=6.1 6.12"))
+	require.Equal(t, "SUITES=sid\tFLAVOURS=amd64\nSUITES=sid\tFLAVOURS=rt-amd64\n", kernels("SUITES=sid", "FLAVOURS=amd64 rt-amd64"))
+	out, code := sh(t, root, env("LIST=1", "DRAWN=3", "SEED=7", "SUITES=bookworm trixie"), []string{"sh", "-c"}, "exec sh scripts/conformance-configs.sh")
 	require.Zero(t, code, out)
-	require.Equal(t, "/k/trixie-cloud-amd64\n", out)
-	out, _ = of("", `RELEASES='6.1.1 6.1.2'; `+choose)
-	require.Equal(t, "/k/6.1.1-\n/k/6.1.2-\n", out)
-	out, code = of("2/2", `KERNEL=README.md; `+choose)
-	require.Zero(t, code)
-	require.Equal(t, "SHARD=2/2 has nothing to do\n", out)
-	out, code = of("1/2", `KERNEL=README.md; `+choose)
-	require.Zero(t, code)
-	require.Equal(t, "README.md\n", out)
-	require.NoError(t, os.WriteFile(filepath.Join(stub, "kernel.sh"), []byte("#!/bin/sh\nexit 1\n"), 0o700))
-	out, code = of("1/2", choose)
-	require.Equal(t, 77, code, out)
+	require.Equal(t, 4, strings.Count(out, "\tDRAWN=2\tCONFIGS=drawn-7-"), out)
+
+	if _, err := exec.LookPath("make"); err == nil {
+		out, code := sh(t, root, env("MAKEFLAGS=", "MAKELEVEL=0"), []string{"sh", "-c"}, "exec make -s -n conformance-trace -o build SHARD=1/2")
+		require.Zero(t, code, out)
+		require.Contains(t, out, ".cache/shards -target conformance-trace scripts/conformance-trace.sh\n")
+		out, code = sh(t, root, env("MAKEFLAGS=", "MAKELEVEL=0"), []string{"sh", "-c"}, "exec make -s -n conformance-stap -o deps SHARD=1/2")
+		require.NotZero(t, code)
+		require.Contains(t, out, "make conformance-stap asks one kernel and has no SHARD; another machine takes another SEED")
+	}
 }
 
 // blocks are the blocks of code of a language in docs/ci.md.
