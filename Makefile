@@ -60,7 +60,7 @@ build-nocgo: ## bin/kprobelab-nocgo, with the engine in Go, and everything else 
 	@CGO_ENABLED=0 go build -trimpath -buildvcs=$(buildvcs) -o bin/kprobelab-nocgo ./cmd/kprobelab
 	@echo "built bin/kprobelab-nocgo"
 
-dist: deps ## all that a release has, into dist/: programs, packages, image, page, sources, licences, checksums; the same commit makes the same bytes
+dist: ## all that a release has, into dist/: programs, packages, image, page, sources, licences, checksums; the same commit makes the same bytes
 	@scripts/dist.sh
 
 dist-test: ## run each artifact of dist/ on bare Debian 11, 12, 13 and sid, under QEMU and Wine, without a network (needs root)

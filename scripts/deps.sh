@@ -110,9 +110,6 @@ from_debian() {
 	mv "$state"/root/usr/lib/*/libunicorn.a "$out/lib/"
 	# GPL-2.0 asks that the terms travel with the archive.
 	mv "$state/root/usr/share/doc/libunicorn-dev/copyright" "$out/"
-	# The exact source package is shipped with a release (scripts/dist.sh).
-	dpkg-deb -f "$state/libunicorn-dev.deb" Source Package Version |
-		awk '{ f[$1] = $2; if ($1 == "Source:" && $3 != "") v = substr($3, 2, length($3) - 2) } END { print (f["Source:"] != "" ? f["Source:"] : f["Package:"]), (v != "" ? v : f["Version:"]) }' >"$out/source"
 	rm -rf "$state"
 	version=$(header_version "$out/include")
 	new_enough "$version" || die "the mirror's $suite has Unicorn $version; 2.1 or newer is needed (KPROBELAB_MIRROR=URL picks another mirror)"

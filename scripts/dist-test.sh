@@ -157,6 +157,39 @@ else
 	failed=yes
 	row source.tar.gz "this system" "go build, without a network and cgo" "FAILED: $(tail -n 1 "$work/out")"
 fi
+
+# A test of another module gets the library as go get does, from a folder that is its proxy (make module gives it a path), where Go is and
+# no compiler of C. The tree is that of the source archive; of it, folders that are modules of their own are no part of a module.
+there=$work/trixie published=example.org/x/kprobelab tree=$work/source/$name
+rm -rf "$tree/vendor"
+"$tree/scripts/module.sh" "$published" >&2
+versions=$there/proxy/$published/@v
+mkdir -p "$versions" "$there/importer" "$there/usr/local"
+cp "$tree/internal/integration/frontdoor/testdata/importer_test.go.txt" "$there/importer/importer_test.go"
+cp "$tree/go.mod" "$versions/v0.1.0.mod"
+echo v0.1.0 >"$versions/list"
+echo '{"Version":"v0.1.0"}' >"$versions/v0.1.0.info"
+find "$tree" -mindepth 2 -name go.mod -printf '%h\0' | xargs -0 rm -rf
+git -C "$tree" init -q
+git -C "$tree" add -f -A
+git -C "$tree" archive --format=zip --prefix="$published@v0.1.0/" -o "$versions/v0.1.0.zip" "$(git -C "$tree" write-tree)"
+cp -R "$(go env GOROOT)" "$there/usr/local/go"
+cp -R "$(go env GOMODCACHE)/cache/download" "$there/modules"
+chown -R 65534:65534 "$there/importer"
+chmod -R go+rX "$there/usr/local/go" "$there/modules" "$there/proxy"
+# shellcheck disable=SC2016
+if in_root "$there" /usr/bin/env HOME=/importer PATH=/usr/local/go/bin:/usr/bin:/bin GOTOOLCHAIN=local GOSUMDB=off GOPROXY=file:///proxy,file:///modules sh -ec '
+	for c in cc gcc clang; do if command -v $c; then echo "there is a compiler of C"; exit 1; fi; done
+	cd /importer
+	[ "$(go env CGO_ENABLED)" = 0 ]
+	go mod init example.org/importer
+	go get '$published'/kprobestest
+	go test -count=1 -v .' >"$work/out" 2>&1 && grep -q '^--- PASS: TestSnprintf' "$work/out"; then
+	row "the library" trixie "make module; go get from a folder, go test, with Go and without a compiler of C, as nobody" "the test passes"
+else
+	failed=yes
+	row "the library" trixie "go get, go test" "FAILED: $(tail -n 1 "$work/out")"
+fi
 for system in darwin-arm64 darwin-amd64; do row $system.tar.gz - "not run: there is no such system here" built; done
 
 printf '| artifact | system | how | result |\n|---|---|---|---|\n'

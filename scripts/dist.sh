@@ -1,8 +1,7 @@
 #!/bin/sh
 # dist.sh: all that a release has, into dist/ (make dist). The same commit makes the same bytes, in whatever folder:
-# names of folders, times, users and build IDs are in nothing. SOURCES=no leaves out the source packages of what is linked
-# statically, of which gcc's is 90 MB; SOURCES=FOLDER has files of packages that the mirror lacks. Without a source the programs must
-# not be given away: dist/NOT-A-RELEASE says why, and the exit code is 1.
+# names of folders, times, users and build IDs are in nothing. SOURCES=no leaves out the sources of what is linked statically, of which
+# gcc's are 90 MB. Without a source the programs must not be given away: dist/NOT-A-RELEASE says why, and the exit code is 1.
 set -eu
 scripts=$(cd "$(dirname "$0")" && pwd)
 root=${scripts%/*}
@@ -29,6 +28,12 @@ umask 022
 export LC_ALL=C TZ=UTC0
 say "kprobelab $version"
 
+# All modules are what go.sum says: their sources are given away, and Unicorn's is built.
+GOFLAGS='' go mod download || die "the Go modules did not arrive (go's message is above)"
+GOFLAGS='' go mod verify >&2 || die "a Go module on this machine is not what go.sum says; go clean -modcache removes all of them"
+unicorn=$root/.cache/dist/unicorn
+"$scripts/unicorn.sh" "$unicorn"
+
 CGO_ENABLED=0 GOFLAGS= go build -o "$work/dist" ./internal/tools/dist
 
 # build GOOS ARCH: a program with the engine in Go. -buildid= because an ID contains the flags, with the name of this folder.
@@ -45,7 +50,7 @@ mkdir -p "$work/linux-amd64"
 # The map of the linker says which static archives are in the program. The linker's flags take no path with a blank.
 map=$(mktemp /tmp/kprobelab-map.XXXXXX)
 trap 'rm -f "$map"' EXIT
-GOFLAGS='' go build -trimpath -buildvcs=auto -tags unicorn,netgo,osusergo \
+CGO_CFLAGS="-O2 -g '-I$unicorn/include'" CGO_LDFLAGS="'-L$unicorn/lib'" GOFLAGS='' go build -trimpath -buildvcs=auto -tags unicorn,netgo,osusergo \
 	-ldflags "-s -w -buildid= -linkmode external -extldflags '-static -Wl,--build-id=none -Wl,-Map=$map'" -o "$work/linux-amd64/kprobelab" ./cmd/kprobelab
 build linux arm64
 build darwin arm64
@@ -62,8 +67,8 @@ program=$work/linux-amd64/kprobelab
 # The image has Debian's keys, so that it fetches kernels.
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
 [ -r "$keys" ] || die "$keys is missing; as root: apt-get install debian-archive-keyring"
-"$work/dist" archives "$map" "$root/.deps/unicorn" "$keys" >"$work/static-archives.tsv"
-"$work/dist" describe "$version" "$work" "$work/static-archives.tsv" "$root/.deps/unicorn"
+"$work/dist" archives "$map" "$unicorn" "$keys" >"$work/static-archives.tsv"
+"$work/dist" describe "$version" "$work" "$work/static-archives.tsv" "$unicorn"
 cat LICENSE "$work/LICENCES.txt" >"$work/copyright"
 cp "$work/sbom.spdx.json" "$out/kprobelab-$version.spdx.json"
 cp "$work/static-archives.tsv" "$out/"
@@ -95,10 +100,10 @@ why=$work/NOT-A-RELEASE
 : >"$why"
 if [ -n "$(git status --porcelain)" ]; then echo "git status shows changes" >>"$why"; fi
 if [ "${SOURCES:-yes}" = no ]; then
-	echo "the source packages were left out (SOURCES=no)" >>"$why"
+	echo "the sources of what is linked were left out (SOURCES=no)" >>"$why"
 elif ! "$scripts/dist-sources.sh" "$work/static-archives.tsv" "$out/sources" >"$work/missing"; then
-	sed 's/^/the source package is missing: /' "$work/missing" >>"$why"
-	[ -s "$why" ] || die "no source packages (the message is above)"
+	sed 's/^/the source is missing: /' "$work/missing" >>"$why"
+	[ -s "$why" ] || die "no sources of what is linked (the message is above)"
 fi
 
 (cd "$out" && find . -type f | sed 's|^\./||' | sort | xargs sha256sum >"$work/SHA256SUMS" && mv "$work/SHA256SUMS" .)

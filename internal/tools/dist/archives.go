@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// archive is a file that is given away as another made it, in the program or in the image, and the source package that it was built from.
+// archive is a file that is given away as another made it, in the program or in the image, and its source: a source package of Debian's, or
+// the Go module that has Unicorn's source in C. pkg is the package that has the file, or the script that builds it.
 type archive struct{ file, source, version, pkg string }
 
 // linked lists the archives and objects of a linker's map that are not of this build, each once.
@@ -35,35 +36,34 @@ func linked(r io.Reader) ([]string, error) {
 	return list, lines.Err()
 }
 
-// unicornPackage is the package that make deps unpacks.
-const unicornPackage = "libunicorn-dev"
+// unicornMaker is named in place of a package for the archive that it builds from the source in a Go module.
+const unicornMaker = "scripts/unicorn.sh"
 
-// copyrightOf reads the licences of a package.
+// copyrightOf reads the licences of a package, or of the Unicorn that is built.
 func copyrightOf(pkg, unicorn string) (string, error) {
 	file := filepath.Join("/usr/share/doc", pkg, "copyright")
-	if own := filepath.Join(unicorn, "copyright"); pkg == unicornPackage {
-		if _, err := os.Stat(own); err == nil {
-			file = own
-		}
+	if pkg == unicornMaker {
+		file = filepath.Join(unicorn, "copyright")
 	}
 	text, err := os.ReadFile(file)
 	return string(text), err
 }
 
-// sourceOf returns the source package of a file: make deps has written it beside Unicorn's archive if it unpacked that
-// itself; dpkg knows it for the files of this system.
+// sourceOf returns the source of a file: of Unicorn's archive the Go module that scripts/unicorn.sh has written beside it, of
+// the others the source package that dpkg knows.
 func sourceOf(file, unicorn string) (archive, error) {
-	if filepath.Base(file) == "libunicorn.a" {
-		if text, err := os.ReadFile(filepath.Join(unicorn, "source")); err == nil {
-			if f := strings.Fields(string(text)); len(f) == 2 {
-				return archive{file, f[0], f[1], unicornPackage}, nil
-			}
+	if own, err := filepath.EvalSymlinks(filepath.Join(unicorn, "lib", "libunicorn.a")); err == nil && own == file {
+		text, err := os.ReadFile(filepath.Join(unicorn, "source"))
+		f := strings.Fields(string(text))
+		if err != nil || len(f) != 2 {
+			return archive{}, fmt.Errorf("%s: nothing says which source it was built from; a release takes the one that %s builds", file, unicornMaker)
 		}
+		return archive{file, f[0], f[1], unicornMaker}, nil
 	}
 	out, err := exec.Command("dpkg-query", "-S", file).Output()
 	owner, _, ok := strings.Cut(string(out), ": ")
 	if err != nil || !ok {
-		return archive{}, fmt.Errorf("%s: no package has it, so its source cannot be shipped (for Unicorn's archive: remove .deps, run make deps again)", file)
+		return archive{}, fmt.Errorf("%s: no package has it, so its source cannot be shipped", file)
 	}
 	out, err = exec.Command("dpkg-query", "-W", "-f", "${source:Package} ${source:Version}", owner).Output()
 	f := strings.Fields(string(out))
@@ -73,8 +73,8 @@ func sourceOf(file, unicorn string) (archive, error) {
 	return archive{file, f[0], f[1], strings.TrimSuffix(owner, ":amd64")}, nil
 }
 
-// printArchives prints a line for each static archive of a linker's map, and for each of these other files: name, source package, version,
-// and the package that has the file.
+// printArchives prints a line for each static archive of a linker's map, and for each of these other files: name, source, version, and the
+// package that has the file, or the script that builds it.
 func printArchives(w io.Writer, linkMap, unicorn string, others []string) error {
 	f, err := os.Open(linkMap)
 	if err != nil {

@@ -51,11 +51,10 @@ func describe(version, folder, archives, unicorn string) error {
 		list = append(list, p)
 	}
 	slices.SortFunc(list, func(a, b *part) int { return cmp.Compare(a.name, b.name) })
-	static, err := staticParts(archives, unicorn)
-	if err != nil {
+	if list, err = withStatic(list, archives, unicorn); err != nil {
 		return err
 	}
-	if list, err = withGo(append(list, static...)); err != nil {
+	if list, err = withGo(list); err != nil {
 		return err
 	}
 	if err := writeLicences(filepath.Join(folder, "LICENCES.txt"), list); err != nil {
@@ -123,24 +122,37 @@ func spdxName(name string) string {
 	return name
 }
 
-// sourceLicences gives the licence of each source package of a static archive or another file.
-var sourceLicences = map[string]string{"unicorn-engine": "GPL-2.0-only", "glibc": "LGPL-2.1-or-later", "debian-archive-keyring": "GPL-2.0-or-later"}
+// sourceLicences gives the licence of each source package of a static archive or another file; that of a Go module is in the module.
+var sourceLicences = map[string]string{"glibc": "LGPL-2.1-or-later", "debian-archive-keyring": "GPL-2.0-or-later"}
 
 var gcc = regexp.MustCompile(`^gcc-\d+$`)
 
-// staticParts reads what dist archives has printed: a part for each source package.
-func staticParts(file, unicorn string) ([]*part, error) {
+// withStatic reads what dist archives has printed, and adds a part for each source package. The source of Unicorn's archive is a Go
+// module that is a part already, in the same version or the archive is an old one: it gets the licences of the archive.
+func withStatic(list []*part, file, unicorn string) ([]*part, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	var list []*part
+	done := map[string]bool{}
 	for line := range strings.Lines(string(text)) {
 		f := strings.Split(strings.TrimSpace(line), "\t")
 		if len(f) != 4 {
 			return nil, fmt.Errorf("%s: %q is not a file, its source, a version and a package", file, line)
 		}
-		if slices.ContainsFunc(list, func(p *part) bool { return p.name == f[1] }) {
+		if done[f[1]] {
+			continue
+		}
+		done[f[1]] = true
+		text, err := copyrightOf(f[3], unicorn)
+		if err != nil {
+			return nil, fmt.Errorf("the text of the licences of %s, which is given away: %w", f[3], err)
+		}
+		if at := slices.IndexFunc(list, func(p *part) bool { return p.name == f[1] }); at >= 0 {
+			if p := list[at]; p.version != f[2] {
+				return nil, fmt.Errorf("%s is built from %s %s, and the program links %s", f[0], f[1], f[2], p.version)
+			}
+			list[at].texts = append(list[at].texts, text)
 			continue
 		}
 		name := sourceLicences[f[1]]
@@ -149,10 +161,6 @@ func staticParts(file, unicorn string) ([]*part, error) {
 		}
 		if name == "" {
 			return nil, fmt.Errorf("the licence of %s, which is linked, is not in the table", f[1])
-		}
-		text, err := copyrightOf(f[3], unicorn)
-		if err != nil {
-			return nil, fmt.Errorf("the text of the licences of %s, which is given away: %w", f[3], err)
 		}
 		relation := "STATIC_LINK"
 		if filepath.Ext(f[0]) == ".gpg" {

@@ -87,50 +87,69 @@ func TestStaticArchivesOfALinkersMap(t *testing.T) {
 	require.Equal(t, []string{"/nosuch/lib/libc.a", "/nosuch/libunicorn.a"}, files)
 }
 
-// The exact package is known or the release fails: a version that starts alike has other bytes.
-func TestSourceOfUnicorn(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "version"), []byte("2.1.1\n"), 0o600))
-	_, err := sourceOf("/nosuch/libunicorn.a", dir)
-	require.ErrorContains(t, err, "remove .deps")
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "source"), []byte("unicorn-engine 2.1.1-2\n"), 0o600))
-	a, err := sourceOf("/nosuch/libunicorn.a", dir)
+// unicornIn makes a folder as scripts/unicorn.sh does.
+func unicornIn(t *testing.T, source string) (dir, file string) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
-	require.Equal(t, archive{"/nosuch/libunicorn.a", "unicorn-engine", "2.1.1-2", unicornPackage}, a)
+	file = filepath.Join(dir, "lib", "libunicorn.a")
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "lib"), 0o700))
+	for name, text := range map[string]string{file: "", filepath.Join(dir, "source"): source, filepath.Join(dir, "copyright"): "the terms of Unicorn"} {
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	}
+	return dir, file
+}
+
+const unicornModule = "github.com/unicorn-engine/unicorn"
+
+// The exact source is known or the release fails: another archive of that name, as Debian's is, has another source.
+func TestSourceOfUnicorn(t *testing.T) {
+	dir, file := unicornIn(t, unicornModule+" v0.0.0-2025\n")
+	a, err := sourceOf(file, dir)
+	require.NoError(t, err)
+	require.Equal(t, archive{file, unicornModule, "v0.0.0-2025", unicornMaker}, a)
+	_, err = sourceOf("/nosuch/libunicorn.a", dir)
+	require.ErrorContains(t, err, "its source cannot be shipped")
+	dir, file = unicornIn(t, "")
+	_, err = sourceOf(file, dir)
+	require.ErrorContains(t, err, "nothing says which source it was built from")
 }
 
 // What is linked and has no known source or licence fails: it cannot be shipped.
 func TestArchiveWithoutASourceFails(t *testing.T) {
 	_, err := sourceOf("/nosuch/libother.a", t.TempDir())
 	require.ErrorContains(t, err, "its source cannot be shipped")
+	unicorn, _ := unicornIn(t, "")
 	file := filepath.Join(t.TempDir(), "list")
-	require.NoError(t, os.WriteFile(file, []byte("libother.a\tother\t1.0\n"), 0o600))
-	_, err = staticParts(file, "")
-	require.ErrorContains(t, err, "is not a file, its source, a version and a package")
-	require.NoError(t, os.WriteFile(file, []byte("libother.a\tother\t1.0\tlibother-dev\n"), 0o600))
-	_, err = staticParts(file, "")
-	require.ErrorContains(t, err, "the licence of other")
-	require.NoError(t, os.WriteFile(file, []byte("libc.a\tglibc\t2.36-9\tlibnosuch-dev\n"), 0o600))
-	_, err = staticParts(file, "")
-	require.ErrorContains(t, err, "the text of the licences of libnosuch-dev")
+	for _, c := range []struct{ line, want string }{
+		{"libother.a\tother\t1.0", "is not a file, its source, a version and a package"},
+		{"libother.a\tother\t1.0\t" + unicornMaker, "the licence of other"},
+		{"libc.a\tglibc\t2.36-9\tlibnosuch-dev", "the text of the licences of libnosuch-dev"},
+		{"libunicorn.a\t" + unicornModule + "\tv0.0.0-2024\t" + unicornMaker, "is built from " + unicornModule + " v0.0.0-2024, and the program links v0.0.0-2025"},
+	} {
+		require.NoError(t, os.WriteFile(file, []byte(c.line+"\n"), 0o600))
+		_, err = withStatic([]*part{{name: unicornModule, version: "v0.0.0-2025"}}, file, unicorn)
+		require.ErrorContains(t, err, c.want)
+	}
 }
 
-// Each source package is a part once, with the texts of its licences; the keys are beside the program, not in it.
+// Each source is a part once, with the texts of its licences: the Go module of Unicorn, too. The keys are beside the program, not in it.
 func TestPartsOfStaticArchives(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "copyright"), []byte("the terms of Unicorn"), 0o600))
-	file := filepath.Join(dir, "list")
-	list := "keys.gpg\tdebian-archive-keyring\t2023\t" + unicornPackage + "\nlibc.a\tglibc\t2.36-9\t" + unicornPackage + "\nlibm.a\tglibc\t2.36-9\t" + unicornPackage +
-		"\nlibgcc.a\tgcc-12\t12.2.0-14\t" + unicornPackage + "\nlibunicorn.a\tunicorn-engine\t2.1.1-2\t" + unicornPackage + "\n"
+	dir, _ := unicornIn(t, "")
+	file := filepath.Join(t.TempDir(), "list")
+	list := ""
+	for _, line := range []string{"keys.gpg debian-archive-keyring 2023", "libc.a glibc 2.36-9", "libm.a glibc 2.36-9", "libgcc.a gcc-12 12.2.0-14", "libunicorn.a " + unicornModule + " v0.0.0-2025"} {
+		list += strings.ReplaceAll(line, " ", "\t") + "\t" + unicornMaker + "\n"
+	}
 	require.NoError(t, os.WriteFile(file, []byte(list), 0o600))
-	parts, err := staticParts(file, dir)
+	parts, err := withStatic([]*part{{name: unicornModule, version: "v0.0.0-2025"}}, file, dir)
 	require.NoError(t, err)
 	relations := map[string]string{}
 	for _, p := range parts {
 		require.Equal(t, []string{"the terms of Unicorn"}, p.texts)
 		relations[p.name] = p.relation
 	}
-	require.Equal(t, map[string]string{"debian-archive-keyring": "CONTAINS", "glibc": "STATIC_LINK", "gcc-12": "STATIC_LINK", "unicorn-engine": "STATIC_LINK"}, relations)
+	require.Len(t, parts, len(relations))
+	require.Equal(t, map[string]string{"debian-archive-keyring": "CONTAINS", "glibc": "STATIC_LINK", "gcc-12": "STATIC_LINK", unicornModule: ""}, relations)
 }
 
 // A runtime that unpacks a layer makes missing folders as it likes: each is in the layer, a home is its user's.
