@@ -138,7 +138,7 @@ var errBroken = errors.New("the engine gave up while it translated, and cannot b
 // The rooms for the translations of a machine's functions, and of a booted kernel or a program.
 var (
 	roomOfFunctions = C.kpl_room{size: 128 << 20, flush_at: 24 << 20, never_above: 48 << 20}
-	roomOfPrograms  = C.kpl_room{size: 512 << 20, flush_at: 160 << 20, never_above: 240 << 20}
+	roomOfPrograms  = C.kpl_room{size: 512 << 20, flush_at: 200 << 20, never_above: 250 << 20}
 )
 
 // translated returns the estimated size of the engine's translations since they were last dropped,

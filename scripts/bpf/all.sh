@@ -10,6 +10,11 @@ export PATH=/bin
 $bb mount -t tracefs none /sys/kernel/tracing 2>/dev/null
 $bb mount -t debugfs none /sys/kernel/debug 2>/dev/null
 $bb ifconfig lo 127.0.0.1 up 2>/dev/null
+# rest SECONDS: waits without a process, which a tool would see.
+$bb mkfifo /tmp/rest
+exec 9<>/tmp/rest
+rest() { read -r -t "$1" _ <&9; }
+
 # The process numbers of what follows do not depend on how many processes the boot took.
 pid=0
 while [ "$pid" -lt 300 ]; do
@@ -26,9 +31,9 @@ start() {
 }
 
 # ready: waits until the tool has attached its probes, which takes capable longest. A tool that has not ended gets SIGINT again every ten seconds, and is
-# killed after $patience half seconds: Python loses the one that comes while it handles an event.
+# killed after $patience seconds: Python loses the one that comes while it handles an event.
 ready() { $bb sleep "$([ "$name" = capable ] && echo 12 || echo 4)"; }
-patience=10
+patience=5
 
 # one TOOL [ARGUMENTS]: SIGINT ends the tool a second after the workload.
 one() {
@@ -40,8 +45,8 @@ one() {
 	$bb sleep 1
 	i=0
 	while [ $i = 0 ] || { [ $i -lt $patience ] && kill -0 $tool; }; do
-		[ $((i % 20)) -gt 0 ] || kill -INT $tool
-		$bb sleep 0.5
+		[ $((i % 10)) -gt 0 ] || kill -INT $tool
+		rest 1
 		i=$((i + 1))
 	done
 	kill -KILL $tool

@@ -1,6 +1,6 @@
 # ready: waits until the tool, which compiles first, has printed its first line (the lists bcc.sh and bpftrace.sh).
 # shellcheck shell=sh disable=SC2154 # all.sh sets bb and tool
-patience=120
+patience=60
 attached() { [ -s /tmp/out ]; }
 ready() {
 	i=0
