@@ -12,7 +12,9 @@ import (
 
 	"kprobelab/booted"
 	"kprobelab/hostfiles"
+	"kprobelab/internal/bounded"
 	"kprobelab/internal/printable"
+	"kprobelab/internal/report"
 )
 
 // HostProgram is a program on a booted kernel as one of the user's own: files of the host get into the guest before it
@@ -239,8 +241,19 @@ func writeCore(k *booted.Kernel, file string) error {
 	return errors.Join(k.Core(f), f.Close())
 }
 
-// trouble gives lines of the kernel's log.
+// trouble gives what a kernel logged that is in trouble: of a log without end, the first lines, which have the cause, and the last.
 func (r *runner) trouble(lines []string) {
+	const some = bounded.TroubleLines / 2
+	if out := len(lines) - 2*some; out > 0 {
+		r.dmesg(lines[:some])
+		r.log("exec", "left out of the kernel's log: "+report.Counted(out, "line"))
+		lines = lines[len(lines)-some:]
+	}
+	r.dmesg(lines)
+}
+
+// dmesg gives lines of the kernel's log.
+func (r *runner) dmesg(lines []string) {
 	for _, line := range lines {
 		r.log("dmesg", line)
 	}

@@ -27,7 +27,7 @@ func (r *runner) load(k *booted.Kernel, h *HostProgram) (*booted.Module, error) 
 		return nil, programError(r.lab.Image.Name(), "", err)
 	}
 	j := m.Judge()
-	r.trouble(j.Log)
+	r.dmesg(j.Log)
 	r.judged(m, j, "is not loaded")
 	if p := (*booted.PanicError)(nil); errors.As(err, &p) || booted.Oops(j.Trouble) != "" {
 		return nil, refused(OneLine(fmt.Errorf("%w: %w", ErrFailed, err)))
@@ -41,7 +41,7 @@ func (r *runner) unload(h *HostProgram, k *booted.Kernel, m *booted.Module) erro
 		return nil
 	}
 	j, err := m.Unload(h.Context)
-	r.trouble(j.Log)
+	r.dmesg(j.Log)
 	end := "is unloaded"
 	if err != nil {
 		end = "is not unloaded"

@@ -38,6 +38,9 @@ const (
 	// FreedBytes bounds what is watched of a piece of memory that a module gave back, in bytes.
 	// Test: TestMemoryOfModules
 	FreedBytes = 4096
+	// TroubleLines bounds the lines that are shown of the log of a kernel in trouble.
+	// Test: TestTroubleWithoutEnd
+	TroubleLines = 240
 	// Libraries bounds the libraries of a program.
 	// Test: TestProgramsThatNeedMuch
 	Libraries = 4096
