@@ -146,6 +146,7 @@ func (s *Store) fetch(ctx context.Context, text string, pin *Pin) (*Kernel, erro
 	if err != nil {
 		return nil, err
 	}
+	w, _ := parseWord(cmp.Or(text, s.SystemSuite()))
 	p := packageOf(l, emptyPackage, "linux-binary-"+release, "linux-image-"+release, "linux-image-"+release+"-unsigned")
 	if p == nil {
 		return nil, fmt.Errorf("%w: no package has %s", ErrKernel, release)
@@ -164,10 +165,12 @@ func (s *Store) fetch(ctx context.Context, text string, pin *Pin) (*Kernel, erro
 	}
 	for _, k := range list {
 		if k.Packaged == p.SHA256 {
+			k.fetchedAs(w)
 			return k, nil
 		}
 	}
 	k := &Kernel{Release: release, Package: p.Name, Version: p.Version, From: p.Base, Packaged: p.SHA256}
+	k.fetchedAs(w)
 	return s.put(k, func(dir string) error {
 		s.sayPackage(p)
 		if err := s.unpackDeb(ctx, p, dir, kernelFiles(release)); err != nil {

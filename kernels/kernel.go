@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +26,8 @@ type Kernel struct {
 	Packaged string `json:"package_sha256,omitempty"`
 	// SHA256 is the checksum of its image.
 	SHA256 string `json:"sha256"`
+	// Suites are the suites that it was fetched as the kernel of, with its flavour: trixie/cloud-amd64.
+	Suites []string `json:"suites,omitempty"`
 	// Booted is the machine of the dump; nil if it was not noted.
 	Booted *Machine `json:"booted,omitempty"`
 
@@ -56,13 +59,33 @@ func (k *Kernel) folder() string { return filepath.Join(kernelsDir, k.Release+"-
 
 // write puts the manifest into a folder.
 func (k *Kernel) write(dir string) error {
-	said := *k
-	said.Dir, said.Image, said.Configuration, said.Debuginfo, said.Modules, said.Dump = "", "", "", "", "", ""
-	b, err := json.MarshalIndent(said, "", "  ")
+	b, err := k.manifest()
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, manifest), append(b, '\n'), 0o644)
+	return os.WriteFile(filepath.Join(dir, manifest), b, 0o644)
+}
+
+func (k *Kernel) manifest() ([]byte, error) {
+	said := *k
+	said.Dir, said.Image, said.Configuration, said.Debuginfo, said.Modules, said.Dump = "", "", "", "", "", ""
+	b, err := json.MarshalIndent(said, "", "  ")
+	return append(b, '\n'), err
+}
+
+// fetchedAs notes that the kernel is the one of a word's suite, so that the word means it without a network, too.
+func (k *Kernel) fetchedAs(w word) {
+	if w.suite == "" || slices.Contains(k.Suites, w.of()) {
+		return
+	}
+	k.Suites = append(k.Suites, w.of())
+	if k.Dir == "" {
+		return
+	}
+	// A folder that cannot be written has the kernel all the same.
+	if b, err := k.manifest(); err == nil && replace(filepath.Join(k.Dir, manifest), b) == nil {
+		_ = os.Chmod(filepath.Join(k.Dir, manifest), 0o644)
+	}
 }
 
 // readKernel reads a kernel's folder.
@@ -125,8 +148,12 @@ func (s *Store) Kept() ([]*Kernel, error) {
 }
 
 // Find returns the newest kernel of the store that a word means, with the words of Fetch, or the kernel that the lock has for
-// it; the error is ErrKernel if there is none.
+// it; the error is ErrKernel if there is none. A suite means the newest kernel that it was fetched as, or, with Options.Offline, that
+// the cached index names. The empty word is the system's own suite.
 func (s *Store) Find(word string) (*Kernel, error) {
+	if word == "" {
+		word = s.SystemSuite()
+	}
 	list, err := s.Kept()
 	if err != nil {
 		return nil, err
@@ -137,8 +164,17 @@ func (s *Store) Find(word string) (*Kernel, error) {
 	}
 	pin := s.Pin(word)
 	for _, k := range list {
-		if pin != nil && pin.allows(k) || pin == nil && !s.loose(word) && w.means(k.Release) {
+		if pin != nil && pin.allows(k) || pin == nil && !s.loose(word) && (w.means(k.Release) || slices.Contains(k.Suites, w.of())) {
 			return k, nil
+		}
+	}
+	if w.suite != "" && pin == nil && !s.loose(word) && s.o.Offline { // fetched by another word: the cached index tells
+		if release, _, err := s.resolve(context.Background(), word); err == nil {
+			for _, k := range list {
+				if k.Release == release {
+					return k, nil
+				}
+			}
 		}
 	}
 	return nil, fmt.Errorf("%w: the cache has no %s", ErrKernel, word)

@@ -4,8 +4,10 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -133,6 +135,8 @@ func TestFetch(t *testing.T) {
 	pool := "pool/linux-image-" + release + "_6.1.1-1_amd64.deb"
 	again, err := w.open(t).Fetch(t.Context(), "bookworm")
 	require.NoError(t, err)
+	require.Equal(t, []string{"bookworm/cloud-amd64"}, again.Suites)
+	again.Suites = nil
 	require.Equal(t, k, again)
 	require.Equal(t, 1, w.Asked(pool), "it was there")
 
@@ -158,6 +162,91 @@ func TestFetch(t *testing.T) {
 	_, err = s.Remove(release)
 	require.ErrorIs(t, err, kernels.ErrKernel)
 	w.nothingLeft(t)
+}
+
+// Rule: every word that fetches a kernel finds the same kernel afterwards without a network, by Find and by Fetch, also where the index
+// is gone or the archive is another one; so it does in what another store has imported.
+func TestWordsThatFetchAreFoundOffline(t *testing.T) {
+	of := func(suite, release string) *tinyarchive.Deb {
+		return &tinyarchive.Deb{Name: "linux-image-" + suite, Version: "1", Fields: "Depends: linux-image-" + release + " (= 1)\n"}
+	}
+	memory := make([]byte, 100_000) // what packs too well is refused
+	_, err := rand.NewChaCha8([32]byte{}).Read(memory)
+	require.NoError(t, err)
+	const trixie, backports = "6.12.9+deb13-cloud-amd64", "7.3.4+deb13-cloud-amd64"
+	for word, want := range map[string]string{
+		"": release, "bookworm": release, "6.1": release, release: release, "trixie": trixie, "trixie/cloud-amd64": trixie, "6.12": trixie, trixie: trixie,
+		"trixie/rt-amd64": "6.12.8+deb13-rt-amd64", "trixie-backports": backports, "newest": backports, "7.3": backports, "7.3.4": backports, "experimental": "9.0-cloud-amd64",
+	} {
+		t.Run("word_"+word, func(t *testing.T) {
+			w := newWorld(t)
+			w.Suite("bookworm", kernelDeb(release, "6.1.1-1"), of("cloud-amd64", release))
+			w.Suite("trixie", kernelDeb(trixie, "6.12.9-1"), kernelDeb("6.12.8+deb13-rt-amd64", "6.12.8-1"), of("cloud-amd64", trixie), of("rt-amd64", "6.12.8+deb13-rt-amd64"))
+			w.Suite("trixie-backports", kernelDeb(backports, "7.3.4-1"), of("cloud-amd64", backports))
+			w.Suite("experimental", kernelDeb("9.0-cloud-amd64", "9.0-1"), of("cloud-amd64", "9.0-cloud-amd64"))
+			if word != "experimental" && word != "newest" && word != want { // another one is there, too
+				_, err := w.open(t).Fetch(t.Context(), "experimental")
+				require.NoError(t, err)
+			}
+			k, err := w.open(t).Fetch(t.Context(), word)
+			require.NoError(t, err)
+			require.Equal(t, want, k.Release)
+			found := func(what string, change ...func(*kernels.Options)) {
+				s := w.open(t, append(change, func(o *kernels.Options) { o.Offline = true })...)
+				got, err := s.Fetch(t.Context(), word)
+				require.NoError(t, err, what)
+				require.Equal(t, k, got, what)
+				got, err = s.Find(word)
+				require.NoError(t, err, what)
+				require.Equal(t, k, got, what)
+			}
+			found("with the index")
+			found("another archive", func(o *kernels.Options) { o.Mirror = "http://127.0.0.1:9/debian" })
+			require.NoError(t, os.RemoveAll(filepath.Join(w.dir, "index")))
+			found("without the index")
+			got, err := w.open(t).Find(word) // --offline is not said
+			require.NoError(t, err)
+			require.Equal(t, k, got)
+
+			here := w.open(t)
+			require.NoError(t, here.SaveDump(t.Context(), k, kernels.DefaultMachine, func(name string) error { return os.WriteFile(name, memory, 0o600) }))
+			name := filepath.Join(t.TempDir(), "one.kernel")
+			f, err := os.Create(name)
+			require.NoError(t, err)
+			require.NoError(t, errors.Join(here.Export(t.Context(), k, f), f.Close()))
+			elsewhere := w.open(t, func(o *kernels.Options) { o.Dir, o.Offline = t.TempDir(), true })
+			_, err = elsewhere.Import(t.Context(), name)
+			require.NoError(t, err)
+			got, err = elsewhere.Find(word)
+			require.NoError(t, err)
+			require.Equal(t, k.Release, got.Release)
+		})
+	}
+	t.Run("fetched_by_another_word", func(t *testing.T) {
+		w := newWorld(t)
+		w.Suite("trixie", kernelDeb(trixie, "6.12.9-1"), of("cloud-amd64", trixie))
+		k, err := w.open(t).Fetch(t.Context(), "6.12")
+		require.NoError(t, err)
+		got, err := w.open(t, func(o *kernels.Options) { o.Offline = true }).Fetch(t.Context(), "trixie")
+		require.NoError(t, err)
+		require.Equal(t, k.Release, got.Release)
+		_, err = w.open(t, func(o *kernels.Options) { o.Offline = true }).Fetch(t.Context(), "bookworm")
+		require.ErrorIs(t, err, kernels.ErrOffline)
+	})
+	t.Run("the_suite_goes_on", func(t *testing.T) {
+		w := newWorld(t)
+		w.Suite("trixie", kernelDeb(trixie, "6.12.9-1"), of("cloud-amd64", trixie))
+		_, err := w.open(t).Fetch(t.Context(), "trixie")
+		require.NoError(t, err)
+		const next = "6.12.10+deb13-cloud-amd64"
+		w.Suite("trixie", kernelDeb(trixie, "6.12.9-1"), kernelDeb(next, "6.12.10-1"), of("cloud-amd64", next))
+		k, err := w.open(t, func(o *kernels.Options) { o.Refresh = true }).Fetch(t.Context(), "trixie")
+		require.NoError(t, err)
+		require.Equal(t, next, k.Release)
+		got, err := w.open(t, func(o *kernels.Options) { o.Offline = true }).Find("trixie")
+		require.NoError(t, err)
+		require.Equal(t, next, got.Release)
+	})
 }
 
 // A release that was built again is another kernel; the newer one is meant.

@@ -63,7 +63,7 @@ func IsName(text string) bool {
 	return err == nil && (w.suite == "" || slices.Contains(suites, w.suite))
 }
 
-// means reports whether the word means a release that is there. A suite has no releases of its own: any kernel of the flavour may be its.
+// means reports whether the word means a release. A suite has no releases of its own: Kernel.Suites and an index tell.
 func (w word) means(release string) bool {
 	if w.release != "" {
 		return release == w.release
@@ -76,6 +76,14 @@ func (w word) means(release string) bool {
 	}
 	rest, ok := strings.CutPrefix(release, w.series)
 	return ok && (rest == "" || !strings.ContainsRune("0123456789", rune(rest[0])))
+}
+
+// of is the suite with the flavour, "" for other words.
+func (w word) of() string {
+	if w.suite == "" {
+		return ""
+	}
+	return w.suite + "/" + w.flavour
 }
 
 // flavourOf returns the flavour at the end of a Debian release.
