@@ -6,6 +6,7 @@ import (
 	"kprobelab/kimage/evidence"
 	"kprobelab/kimage/internal/infer"
 	"kprobelab/kimage/internal/opened"
+	"kprobelab/kimage/internal/patch"
 	"kprobelab/kimage/internal/processor"
 	"kprobelab/x86"
 )
@@ -101,8 +102,7 @@ func (p *bootPatcher) patch(o tableOwner) {
 	p.cfi(o)
 	p.retpolines(o)
 	p.returns(o)
-	list, _ := o.alternatives()
-	p.alternatives().apply(list)
+	p.applyAlternatives(o)
 	if p.early {
 		p.paravirt(o)
 	}
@@ -113,18 +113,18 @@ func (p *bootPatcher) patch(o tableOwner) {
 	p.staticCalls(o)
 }
 
-func (p *bootPatcher) alternatives() *alternativePatcher {
-	a := &alternativePatcher{img: p.img, has: p.feats.has, forms: &p.forms}
+func (p *bootPatcher) patcher() *patch.Patcher {
+	a := &patch.Patcher{Image: inside{p.img}, Forms: &p.forms.Forms}
 	if p.img.profile != nil {
-		a.decoder = p.img.profile.Decoder
+		a.Decoder = p.img.profile.Decoder
 	}
 	return a
 }
 
 func (p *bootPatcher) paravirt(o tableOwner) {
-	pv := newParavirtPatcher(p.img, p.forms.nops, p.early)
+	pv := patch.NewParavirt(inside{p.img}, p.forms.Nops, p.early)
 	for _, s := range o.paravirtSites() {
-		pv.patch(s)
+		pv.Patch(s.addr, s.len)
 	}
 }
 
@@ -160,7 +160,7 @@ func (p *bootPatcher) writeReturn(addr x86.Addr, text []byte) {
 		le.PutUint32(text[1:], uint32(thunk.Sub(addr+5)))
 		return
 	}
-	copy(text, retInsn)
+	copy(text, patch.RetInsn)
 }
 
 // returnThunk returns the value of the kernel's variable x86_return_thunk for the
@@ -253,8 +253,8 @@ func (img *Image) inText(a x86.Addr, o tableOwner) bool {
 func (p *bootPatcher) ftrace(o tableOwner) {
 	for _, s := range p.img.sitesOf(SiteFtrace, o) {
 		text := p.img.bytes(s.Addr, 5)
-		if text != nil && (text[0] == 0xe8 || bytes.Equal(text, nopl[5])) {
-			copy(text, p.forms.nops.atomic5)
+		if text != nil && (text[0] == 0xe8 || bytes.Equal(text, patch.Nopl[5])) {
+			copy(text, p.forms.Nops.Atomic5)
 		}
 	}
 }
@@ -264,7 +264,7 @@ func (p *bootPatcher) staticCalls(o tableOwner) {
 	r := o.span()
 	for _, c := range p.img.tables.staticCalls {
 		if r.Contains(c.Addr) {
-			sc.site(c)
+			sc.Site(patch.StaticCall(c))
 		}
 	}
 }

@@ -66,7 +66,7 @@ func crcChoices(crc string) []cryptoChoice {
 }
 
 // cryptoUpdates makes the calls what boot makes them.
-func (p *bootPatcher) cryptoUpdates(sc *staticCallPatcher) {
+func (p *bootPatcher) cryptoUpdates(sc *staticCalls) {
 	for _, c := range cryptoCalls {
 		for _, choice := range c.choices {
 			if _, ok := p.img.symbolAddr(choice.fn); ok && p.cpu.Has(choice.flags...) {

@@ -7,25 +7,13 @@ import (
 
 	"kprobelab/kimage/evidence"
 	"kprobelab/kimage/internal/opened"
+	"kprobelab/kimage/internal/patch"
 )
 
-// patchForms describes the bytes that an image's kernel writes when it patches. They differ
+// patchForms describes what an image's kernel writes when it patches. They differ
 // between releases; stable releases and vendors backport changes.
 type patchForms struct {
-	nops nops
-	// relocates: each instruction of an alternative is relocated, and no-operations of any form
-	// are joined (6.5 and later); before, only a lone call or jmp is.
-	relocates bool
-	// joinsJumps: no-operations after a jump to their end become one with it (6.5 to 6.9).
-	joinsJumps bool
-	// int3AfterJump: an indirect jump in the place of a retpoline is followed by an int3 (5.19 and
-	// later, and stable releases).
-	int3AfterJump bool
-	// prefixes: an indirect call in the place of a retpoline is filled by CS prefixes, and a jump by
-	// int3s, in place of no-operations (6.18 and later).
-	prefixes bool
-	// zero is the code that replaces a call of __static_call_return0.
-	zero []byte
+	patch.Forms
 	// callsAgain: static calls are written again once the return thunk is chosen (6.7 and later),
 	// so that a tail call of nothing goes to it.
 	callsAgain bool
@@ -87,14 +75,14 @@ func (p *bootPatcher) decideForms() {
 	table, where := nopTable(inside{p.img})
 	switch {
 	case p.early:
-		f.nops = nopsFor(true, false, k8Nops(p.cpu))
+		f.Nops = patch.NopsFor(true, false, k8Nops(p.cpu))
 		p.say(factNops, evidence.Says(nopsByCPU, "symbol arch_init_ideal_nops", evidence.Symbolic))
 	case table != nil:
-		f.nops = nops{forms: table, atomic5: table[5], jumpOver: len(table) > len(nopl[:9])}
+		f.Nops = patch.Nops{Forms: table, Atomic5: table[5], JumpOver: len(table) > len(patch.Nopl[:9])}
 		p.say(factNops, evidence.Says(fmt.Sprintf("of up to %d bytes", len(table)-1), "the table in "+where, evidence.Coded))
 	default:
 		long := b.Since(6, 5)
-		f.nops = nopsFor(false, long, false)
+		f.Nops = patch.NopsFor(false, long, false)
 		p.say(factNops, release(long, "of up to 11 bytes", "of up to 8 bytes"))
 	}
 
@@ -104,14 +92,14 @@ func (p *bootPatcher) decideForms() {
 	} else if table != nil {
 		// The longer no-operations came with it.
 		value := callsRelocated
-		if f.nops.jumpOver {
+		if f.Nops.JumpOver {
 			value = wholeRelocated
 		}
 		witnesses = append(witnesses, evidence.Says(value, fmt.Sprintf("no-operations of up to %d bytes", len(table)-1), evidence.Coded))
 	}
-	f.relocates = p.say(factAlternatives, witnesses...) == wholeRelocated
+	f.Relocates = p.say(factAlternatives, witnesses...) == wholeRelocated
 
-	if f.relocates {
+	if f.Relocates {
 		witnesses = []evidence.Witness{release(!b.Since(6, 10), jumpsJoined, jumpsStay)}
 		switch {
 		case p.img.partly("__optimize_nops") != "":
@@ -119,7 +107,7 @@ func (p *bootPatcher) decideForms() {
 		case p.img.partly("__apply_relocation") != "":
 			witnesses = append(witnesses, evidence.Says(jumpsStay, "symbol __apply_relocation", evidence.Symbolic))
 		}
-		f.joinsJumps = p.say(factJoinedJumps, witnesses...) == jumpsJoined
+		f.JoinsJumps = p.say(factJoinedJumps, witnesses...) == jumpsJoined
 	}
 	p.decideIndirect()
 	p.decideZero()
@@ -171,9 +159,9 @@ func (p *bootPatcher) decideIndirect() {
 	}
 	switch p.say(factIndirect, witnesses...) {
 	case filledByPrefixes:
-		p.forms.prefixes = true
+		p.forms.Prefixes = true
 	case filledByInt3:
-		p.forms.int3AfterJump = true
+		p.forms.Int3AfterJump = true
 	}
 }
 
@@ -187,21 +175,21 @@ var (
 // decideZero finds which of the two the image has.
 func (p *bootPatcher) decideZero() {
 	b := p.img.banner()
-	p.forms.zero = xor5rax
+	p.forms.Zero = xor5rax
 	if _, ok := p.img.symbolAddr("__static_call_return0"); !ok {
 		return
 	}
 	if !b.Since(5, 18) && b.Release != "" {
-		p.forms.zero = xor5raxOlder
+		p.forms.Zero = xor5raxOlder
 	}
-	witnesses := []evidence.Witness{evidence.Says(fmt.Sprintf("% x", p.forms.zero), "release "+cmp.Or(b.Release, "not known"), evidence.Dated)}
+	witnesses := []evidence.Witness{evidence.Says(fmt.Sprintf("% x", p.forms.Zero), "release "+cmp.Or(b.Release, "not known"), evidence.Dated)}
 	if form, why := p.img.zeroForm(); form != nil {
 		witnesses = append(witnesses, evidence.Says(fmt.Sprintf("% x", form), why, evidence.Coded))
 	}
 	if p.say(factZero, witnesses...) == fmt.Sprintf("% x", xor5raxOlder) {
-		p.forms.zero = xor5raxOlder
+		p.forms.Zero = xor5raxOlder
 	} else {
-		p.forms.zero = xor5rax
+		p.forms.Zero = xor5rax
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/kimage/evidence"
+	"kprobelab/kimage/internal/patch"
 	"kprobelab/kimage/internal/processor"
 	"kprobelab/x86"
 )
@@ -45,7 +46,7 @@ func formsOf(t *testing.T, release string, data []byte, functions map[string][]b
 	return p
 }
 
-func table(longest int) []byte { return bytes.Join(nopl[1:longest+1], nil) }
+func table(longest int) []byte { return bytes.Join(patch.Nopl[1:longest+1], nil) }
 
 // Rule: the forms that a kernel writes follow from its own table and code, and from its release
 // only if these do not tell. A fact has the deciding evidence, and the contrary evidence.
@@ -79,13 +80,13 @@ func TestFormsByTheImage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := formsOf(t, c.release, c.data, c.functions)
-			require.Len(t, p.forms.nops.forms, c.longest+1)
-			require.Equal(t, c.longest > 8, p.forms.nops.jumpOver)
-			require.Equal(t, c.relocates, p.forms.relocates)
-			require.Equal(t, c.joins, p.forms.joinsJumps)
-			require.Equal(t, c.int3After, p.forms.int3AfterJump)
-			require.Equal(t, c.prefixes, p.forms.prefixes)
-			require.Equal(t, c.zero, p.forms.zero)
+			require.Len(t, p.forms.Nops.Forms, c.longest+1)
+			require.Equal(t, c.longest > 8, p.forms.Nops.JumpOver)
+			require.Equal(t, c.relocates, p.forms.Relocates)
+			require.Equal(t, c.joins, p.forms.JoinsJumps)
+			require.Equal(t, c.int3After, p.forms.Int3AfterJump)
+			require.Equal(t, c.prefixes, p.forms.Prefixes)
+			require.Equal(t, c.zero, p.forms.Zero)
 			for name, from := range c.from {
 				require.Equal(t, from, p.img.Fact(name).From, name)
 			}
@@ -101,50 +102,11 @@ func TestFormsByTheImage(t *testing.T) {
 	}
 }
 
-// Rule: an alternative of 6.3 has flags, and is written as 6.2's are.
-func TestAlternativesOf63(t *testing.T) {
-	for _, c := range altCases() {
-		if c.classic == "" {
-			continue
-		}
-		t.Run(c.name, func(t *testing.T) {
-			text := make([]byte, 0x400)
-			n := len(fromHex(t, c.text))
-			copy(text, fromHex(t, c.text))
-			copy(text[0x100:], fromHex(t, c.repl))
-			img := tableImage(t, text)
-			p := alternativePatcher{img: img, has: map[feature]bool{featAlways: true}, forms: &patchForms{nops: nopsFor(false, false, true)}}
-			p.apply([]alternative{{addr: testText, repl: testText + 0x100, feature: c.feature, addrLen: n, replLen: len(fromHex(t, c.repl)), not: c.not}})
-			require.Equal(t, fromHex(t, c.classic), img.bytes(testText, n))
-		})
-	}
-}
-
-// Rule: from 6.5 to 6.9, no-operations after a jump to their end become one with it.
-func TestJumpsOverNops(t *testing.T) {
-	for name, c := range map[string]struct{ code, joined, stays string }{
-		"jump_to_the_end":      {"eb03909090", "0f1f440000", "eb030f1f00"},
-		"jump_elsewhere":       {"eb04909090", "eb040f1f00", "eb040f1f00"},
-		"long_jump":            {"e9030000009090 90", "0f1f840000000000", "e9030000000f1f00"},
-		"something_between":    {"eb0431c09090", "eb0431c06690", "eb0431c06690"},
-		"an_early_run_is_kept": {"9090c3", "6690c3", "6690c3"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for joins, want := range map[bool]string{true: c.joined, false: c.stays} {
-				b := fromHex(t, c.code)
-				p := alternativePatcher{forms: &patchForms{nops: nopsFor(false, true, true), relocates: true, joinsJumps: joins}}
-				p.joinNops(b)
-				require.Equal(t, fromHex(t, want), b)
-			}
-		})
-	}
-}
-
 // Rule: with AMD's retpolines an lfence and an indirect branch replace a branch to a thunk, if they
 // fit; the bytes after them are filled as the release fills them.
 func TestRetpolineFormsByRelease(t *testing.T) {
-	older := patchForms{nops: nopsFor(false, false, true)}
-	later := patchForms{nops: nopsFor(false, true, true), relocates: true, prefixes: true}
+	older := patchForms{Forms: patch.Forms{Nops: patch.NopsFor(false, false, true)}}
+	later := patchForms{Forms: patch.Forms{Nops: patch.NopsFor(false, true, true), Relocates: true, Prefixes: true}}
 	for name, c := range map[string]struct {
 		forms        patchForms
 		number       feature
@@ -308,8 +270,8 @@ func TestTailCallsOfNothing(t *testing.T) {
 			f := p.img.Fact(factTailCalls)
 			require.Equal(t, c.from, f.From, f.Evidence)
 			require.Equal(t, c.disputed, len(f.Against) > 0)
-			require.Equal(t, c.again, p.newStaticCalls(tableOwner{img: p.img}).thunkAt != nil)
-			require.NotNil(t, p.newStaticCalls(tableOwner{img: p.img, module: "m"}).thunkAt)
+			require.Equal(t, c.again, p.newStaticCalls(tableOwner{img: p.img}).ThunkAt != nil)
+			require.NotNil(t, p.newStaticCalls(tableOwner{img: p.img, module: "m"}).ThunkAt)
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"kprobelab/kimage/internal/infer"
+	"kprobelab/kimage/internal/patch"
 	"kprobelab/x86"
 )
 
@@ -179,17 +180,17 @@ func (p *bootPatcher) jumpLabel(j JumpLabel, on bool) {
 
 func (p *bootPatcher) labelNop(n int) []byte {
 	if n == shortJumpSize {
-		return p.forms.nops.forms[n]
+		return p.forms.Nops.Forms[n]
 	}
-	return p.forms.nops.atomic5
+	return p.forms.Nops.Atomic5
 }
 
 // jumpLabels writes the processor's nop where the compiler left the default
 // one. The branches themselves already stand as their keys begin.
 func (p *bootPatcher) jumpLabels(o tableOwner) {
 	for _, s := range p.img.sitesOf(SiteJumpLabel, o) {
-		if text := p.img.bytes(s.Addr, s.Len); bytes.Equal(text, nopl[5]) {
-			copy(text, p.forms.nops.atomic5)
+		if text := p.img.bytes(s.Addr, s.Len); bytes.Equal(text, patch.Nopl[5]) {
+			copy(text, p.forms.Nops.Atomic5)
 		}
 	}
 }

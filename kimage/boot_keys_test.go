@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/kimage/internal/infer"
+	"kprobelab/kimage/internal/patch"
 	"kprobelab/kimage/internal/processor"
 	"kprobelab/x86"
 )
@@ -27,7 +28,7 @@ func TestJumpLabelFollowsItsKey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			text := make([]byte, 0x40)
 			copy(text, fromHex(t, c.text))
-			p := &bootPatcher{img: tableImage(t, text), forms: patchForms{nops: nopsFor(false, false, true)}}
+			p := &bootPatcher{img: tableImage(t, text), forms: patchForms{Forms: patch.Forms{Nops: patch.NopsFor(false, false, true)}}}
 			n := len(fromHex(t, c.want))
 			p.jumpLabel(JumpLabel{Addr: testText, Target: testText + 0x20, Len: n, Branch: c.branch}, c.on)
 			require.Equal(t, fromHex(t, c.want), p.img.bytes(testText, n))
@@ -151,7 +152,7 @@ func TestBuffersAreClearedByAKey(t *testing.T) {
 			for _, f := range c.flags {
 				cpu.Flags[f] = true
 			}
-			p := &bootPatcher{img: img, cpu: cpu, feats: img.features(cpu), forms: patchForms{nops: nopsFor(false, false, true)}}
+			p := &bootPatcher{img: img, cpu: cpu, feats: img.features(cpu), forms: patchForms{Forms: patch.Forms{Nops: patch.NopsFor(false, false, true)}}}
 			p.turnKeys()
 			require.Equal(t, c.on, p.keyOn("mds_user_clear"))
 			want := "eb1e"

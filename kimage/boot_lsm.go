@@ -212,7 +212,7 @@ func (p *bootPatcher) securityCalls(turned map[x86.Addr]bool) {
 			}
 			taken[call] = true
 			if entry := p.img.bytes(call, securityCallSize); entry != nil {
-				sc.set(opened.Abs64(entry), opened.Abs64(entry[8:]), h.function)
+				sc.Set(opened.Abs64(entry), opened.Abs64(entry[8:]), h.function)
 				turned[opened.Abs64(entry[24:])] = true
 			}
 		}

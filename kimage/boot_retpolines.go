@@ -1,15 +1,9 @@
 package kimage
 
 import (
-	"bytes"
-	"slices"
-
 	"kprobelab/kimage/internal/opened"
 	"kprobelab/x86"
 )
-
-// csPrefix is a prefix without effect.
-const csPrefix = 0x2e
 
 // indirectThunk is the name before the register's in a retpoline thunk's.
 const indirectThunk = "__x86_indirect_thunk_"
@@ -45,40 +39,7 @@ func (p *bootPatcher) lfenced() bool { return p.feats.has[p.feats.retpoline+1] }
 // retpoline writes one site, whose branch is all of text.
 func (p *bootPatcher) retpoline(addr x86.Addr, text []byte, thunks map[x86.Addr]int) {
 	end := len(text)
-	reg, ok := thunks[opened.Rel32(addr.Add(int64(end)), text[end-4:])]
-	if !ok {
-		return
+	if reg, ok := thunks[opened.Rel32(addr.Add(int64(end)), text[end-4:])]; ok {
+		p.patcher().Retpoline(text, reg, p.lfenced())
 	}
-	op, code := text[end-5], []byte(nil)
-	if op&0xf0 == 0x80 { // a conditional jump (after 0f): the opposite one over an indirect jump
-		code, op = []byte{0x70 | op&0x0f ^ 1, byte(end - 2)}, x86.Jmp32
-	}
-	if p.lfenced() {
-		code = append(code, lfence...)
-	}
-	at, modrm := len(code), byte(0xd0)
-	if op == x86.Jmp32 {
-		modrm = 0xe0
-	}
-	if reg >= 8 {
-		code = append(code, 0x41)
-	}
-	code = append(code, 0xff, modrm|byte(reg&7))
-	switch left := end - len(code); {
-	case left <= 0:
-	case p.forms.prefixes && op == x86.Jmp32:
-		code = append(code, bytes.Repeat([]byte{x86.Int3}, left)...)
-	case p.forms.prefixes && left <= 3:
-		code = slices.Insert(code, at, bytes.Repeat([]byte{csPrefix}, left)...)
-	case p.forms.int3AfterJump && op == x86.Jmp32:
-		code = append(code, x86.Int3)
-	}
-	if len(code) > end {
-		return // it does not fit, and stays
-	}
-	for n := len(code); n < end; n++ {
-		code = append(code, nopl[1][0])
-	}
-	p.alternatives().joinNops(code)
-	copy(text, code)
 }

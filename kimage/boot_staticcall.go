@@ -1,45 +1,15 @@
 package kimage
 
 import (
-	"cmp"
-
 	"kprobelab/kimage/internal/infer"
-	"kprobelab/kimage/internal/opened"
+	"kprobelab/kimage/internal/patch"
 	"kprobelab/x86"
 )
 
-// staticCallPatcher writes static-call sites and trampolines as the kernel
-// does for a key's function (arch/x86/kernel/static_call.c).
-type staticCallPatcher struct {
-	img  *Image
-	nops nops
-	// zero is the code that replaces a call of ret0.
-	zero  []byte
-	ret0  x86.Addr
-	retFn x86.Addr
-	// inline has the code that stands for a call of each of inlineCalls.
-	inline map[x86.Addr][]byte
-	// thunkAt, when not nil, is the thunk for a return at an address, 0 for a
-	// plain return; a conditional tail call of nothing goes to thunk, if there is one.
-	thunkAt func(x86.Addr) x86.Addr
-	thunk   x86.Addr
-	// byKey are the sites of each key, gathered at the first use.
-	byKey map[x86.Addr][]StaticCall
-}
-
-// retInsn stands for a tail call of nothing, where returns need no thunk.
-var retInsn = []byte{0xc3, 0xcc, 0xcc, 0xcc, 0xcc}
-
-// inlineCalls are the functions whose body is written in place of their call, by
-// name: a warning is ud1 (%edx),%rdi (6.19 and later), and the unlocking of a
-// spinlock on bare metal is movb $0,(%rdi) with two prefixes (7.3). No static
-// call of an older kernel names them.
-var inlineCalls = []struct {
-	fn   string
-	code []byte
-}{
-	{"__WARN_trap", []byte{0x67, 0x48, 0x0f, 0xb9, 0x3a}},
-	{"__raw_callee_save___native_queued_spin_unlock", []byte{0x3e, 0x3e, 0xc6, 0x07, 0x00}},
+// staticCalls writes an image's static calls, and finds their keys by name.
+type staticCalls struct {
+	*patch.StaticCalls
+	img *Image
 }
 
 // newStaticCalls makes the patcher for the processor. The kernel initialises
@@ -47,72 +17,21 @@ var inlineCalls = []struct {
 // a plain return on every processor, unless it writes them again after that.
 //
 // A module's are written when it is loaded, and so by the thunk.
-func (p *bootPatcher) newStaticCalls(o tableOwner) *staticCallPatcher {
-	sc := &staticCallPatcher{img: p.img, nops: p.forms.nops, zero: p.forms.zero}
-	sc.ret0, _ = p.img.symbolAddr("__static_call_return0")
-	sc.retFn, _ = p.img.symbolAddr("__static_call_return")
-	sc.inline = map[x86.Addr][]byte{}
-	for _, c := range inlineCalls {
-		if fn, ok := p.img.symbolAddr(c.fn); ok {
-			sc.inline[fn] = c.code
-		}
-	}
+func (p *bootPatcher) newStaticCalls(o tableOwner) *staticCalls {
+	sc := &staticCalls{patch.NewStaticCalls(inside{p.img}, &p.forms.Forms, p.img.patchedCalls), p.img}
 	if p.forms.callsAgain || o.module != "" {
-		sc.thunkAt, sc.thunk = p.returnThunkAt, p.returnThunk()
+		sc.ThunkAt, sc.Thunk = p.returnThunkAt, p.returnThunk()
 	}
 	return sc
 }
 
-// site writes a site for the function that its key names now.
-func (p *staticCallPatcher) site(c StaticCall) {
-	if key := p.img.bytes(c.Key, 8); key != nil {
-		p.write(c.Addr, opened.Abs64(key), c.Tail)
+// patchedCalls lists the static calls as the patcher takes them.
+func (img *Image) patchedCalls() []patch.StaticCall {
+	list := make([]patch.StaticCall, len(img.tables.staticCalls))
+	for i, c := range img.tables.staticCalls {
+		list[i] = patch.StaticCall(c)
 	}
-}
-
-func (p *staticCallPatcher) write(at, fn x86.Addr, tail bool) {
-	text := p.img.bytes(at, 5)
-	switch {
-	case text == nil:
-	case text[0] == 0x0f && text[1]>>4 == 8: // a conditional tail call (6.2, 6.1.y)
-		p.jcc(at, fn)
-	case fn == 0 && tail:
-		p.ret(at, text)
-	case fn == 0:
-		copy(text, p.nops.atomic5)
-	case !tail && fn == p.ret0:
-		copy(text, p.zero)
-	case !tail && p.inline[fn] != nil:
-		copy(text, p.inline[fn])
-	default:
-		text[0] = 0xe8
-		if tail {
-			text[0] = 0xe9
-		}
-		le.PutUint32(text[1:], uint32(fn.Sub(at+5)))
-	}
-}
-
-// ret writes a tail call of nothing.
-func (p *staticCallPatcher) ret(at x86.Addr, text []byte) {
-	copy(text, retInsn)
-	if p.thunkAt == nil {
-		return
-	}
-	if thunk := p.thunkAt(at); thunk != 0 {
-		text[0] = 0xe9
-		le.PutUint32(text[1:], uint32(thunk.Sub(at+5)))
-	}
-}
-
-func (p *staticCallPatcher) jcc(at, fn x86.Addr) {
-	text := p.img.bytes(at, 6)
-	if fn == 0 {
-		fn = cmp.Or(p.thunk, p.retFn)
-	}
-	if text != nil && fn != 0 {
-		le.PutUint32(text[2:], uint32(fn.Sub(at+6)))
-	}
+	return list
 }
 
 // staticCallUpdate is a key's name, and the function that it calls from then
@@ -172,7 +91,7 @@ const e400Idle = "amd_e400_idle"
 
 // update does what static_call_update does, for a key by its name. A key without a symbol
 // and without a site has a trampoline all the same.
-func (p *staticCallPatcher) update(name, fn string) {
+func (p *staticCalls) update(name, fn string) {
 	var target x86.Addr
 	if fn != "" {
 		var ok bool
@@ -182,7 +101,7 @@ func (p *staticCallPatcher) update(name, fn string) {
 	}
 	tramp, _ := p.img.symbolAddr("__SCT__" + name)
 	key, _ := p.img.staticCallKey(name)
-	p.set(key, tramp, target)
+	p.Set(key, tramp, target)
 }
 
 // staticCallKey is the address of the key of that name. Without KALLSYMS_ALL keys have
@@ -197,30 +116,4 @@ func (img *Image) staticCallKey(name string) (x86.Addr, bool) {
 	}
 	key, ok := img.tables.keys[tramp]
 	return key, ok
-}
-
-// set makes the key call fn: key, trampoline, sites. 0 is a key or a trampoline that is not known.
-func (p *staticCallPatcher) set(key, tramp, fn x86.Addr) {
-	if slot := p.img.bytes(key, 8); slot != nil {
-		le.PutUint64(slot, uint64(fn))
-	}
-	if tramp != 0 {
-		// Trampolines are written before the kernel decides on thunks, and
-		// not again.
-		early := *p
-		early.thunkAt, early.thunk = nil, 0
-		early.write(tramp, fn, true)
-	}
-	if key == 0 {
-		return
-	}
-	if p.byKey == nil {
-		p.byKey = map[x86.Addr][]StaticCall{}
-		for _, c := range p.img.tables.staticCalls {
-			p.byKey[c.Key] = append(p.byKey[c.Key], c)
-		}
-	}
-	for _, c := range p.byKey[key] {
-		p.site(c)
-	}
 }

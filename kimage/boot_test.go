@@ -11,8 +11,8 @@ import (
 	"kprobelab/internal/integration/oracle"
 	"kprobelab/kimage/internal/infer"
 	"kprobelab/kimage/internal/opened"
+	"kprobelab/kimage/internal/patch"
 	"kprobelab/kimage/internal/processor"
-	"kprobelab/profile"
 	"kprobelab/x86"
 )
 
@@ -23,148 +23,17 @@ func fromHex(t testing.TB, s string) []byte {
 	return b
 }
 
-// Rule: runs of nops are filled as each release fills them.
-func TestNopForms(t *testing.T) {
-	for name, c := range map[string]struct {
-		nops nops
-		n    int
-		want string
-	}{
-		"k8_five_is_two":        {nopsFor(true, false, true), 5, "666690 6690"},
-		"k8_nine":               {nopsFor(true, false, true), 9, "66666690 66666690 90"},
-		"early_intel":           {nopsFor(true, false, false), 5, "0f1f440000"},
-		"classic_nine_is_two":   {nopsFor(false, false, true), 9, "0f1f840000000000 90"},
-		"modern_nine_is_one":    {nopsFor(false, true, true), 9, "2e0f1f840000000000"},
-		"modern_eleven":         {nopsFor(false, true, true), 11, "66662e0f1f840000000000"},
-		"modern_twelve_is_jump": {nopsFor(false, true, true), 12, "eb0a cccccccccccccccccccc"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := make([]byte, c.n)
-			c.nops.fill(b)
-			require.Equal(t, fromHex(t, c.want), b)
-		})
-	}
-	long := make([]byte, 200)
-	n := nopsFor(false, true, true)
-	n.fill(long)
-	require.Equal(t, fromHex(t, "e9c3000000cc"), long[:6])
-	amdNops := nopsFor(true, false, true)
-	require.Equal(t, fromHex(t, "6666666690"), amdNops.atomic5)
-}
-
-// altCase is one alternative: text at 0x0, the replacement at 0x100.
-type altCase struct {
-	name            string
-	text, repl      string
-	feature         feature
-	not, call       bool
-	classic, modern string // "" where the case is not the release's
-}
-
-const absent = feature(9*32 + 20) // SMAP, say
-
-func altCases() []altCase {
-	return []altCase{
-		{name: "absent_feature_makes_long_nops", text: "909090", repl: "0f01cb", feature: absent, classic: "0f1f00", modern: "0f1f00"},
-		{name: "present_feature_replaces", text: "909090", repl: "0faee8", feature: featAlways, classic: "0faee8", modern: "0faee8"},
-		{name: "not_feature_replaces_where_absent", text: "ff1500000000", repl: "fb", feature: absent, not: true, classic: "fb0f1f440000", modern: "fb0f1f440000"},
-		{name: "call_is_relocated", text: "9090909090", repl: "e810000000", feature: featAlways, classic: "e810010000", modern: "e810010000"},
-		{name: "forward_jump_becomes_short", text: "e900000000", repl: "e920ffffff", feature: featAlways, classic: "eb23 0f1f00", modern: "eb23 cccccc"},
-		{name: "backward_jump_stays_long_in_classic", text: "e900000000", repl: "e9f0feffff", feature: featAlways, classic: "e9f0ffffff", modern: "ebf3 cccccc"},
-		{name: "empty_replacement_is_nops", text: "e9aabbccdd", repl: "", feature: featAlways, classic: "0f1f440000", modern: "0f1f440000"},
-		{name: "rip_relative_is_relocated", text: "90909090909090", repl: "488b0510000000", feature: featAlways, modern: "488b0510010000"},
-		{name: "jump_inside_the_replacement_stays", text: "9090909090", repl: "eb0190f3c3", feature: featAlways, modern: "eb0190f3c3"},
-		{name: "pause_is_no_nop", text: "f39090", repl: "", feature: absent, modern: "f39090"},
-		{name: "nopl_joins_in_modern", text: "0f1f009090", repl: "", feature: absent, classic: "0f1f006690", modern: "0f1f440000"},
-		{name: "call_through_memory_becomes_direct", text: "ff15fa010000", repl: "e800000000", feature: featAlways, call: true, modern: "e8fb020000 90"},
-		{name: "direct_call_needs_that_form", text: "e81122334490", repl: "e800000000", feature: featAlways, call: true, modern: "e81122334490"},
-	}
-}
-
-// Rule: an alternative is applied as the release applies it, byte by byte.
-func TestAlternatives(t *testing.T) {
-	for _, c := range altCases() {
-		for _, l := range []altLayout{12, 14} {
-			want := map[altLayout]string{12: c.classic, 14: c.modern}[l]
-			if want == "" {
-				continue
-			}
-			t.Run(c.name+map[altLayout]string{12: "/classic", 14: "/modern"}[l], func(t *testing.T) {
-				text := make([]byte, 0x400)
-				copy(text, fromHex(t, c.text))
-				copy(text[0x100:], fromHex(t, c.repl))
-				le.PutUint64(text[0x200:], testText+0x300) // what the pointer of the call holds
-				img := tableImage(t, text)
-				has := map[feature]bool{featAlways: true}
-				cfg, _ := profile.Named(profile.Default)
-				p := alternativePatcher{img: img, has: has, forms: &patchForms{nops: nopsFor(false, l == 14, true), relocates: l == 14}, decoder: cfg.Decoder}
-				p.apply([]alternative{{addr: testText, repl: testText + 0x100, feature: c.feature, addrLen: len(fromHex(t, c.text)),
-					replLen: len(fromHex(t, c.repl)), not: c.not, call: c.call}})
-				require.Equal(t, fromHex(t, want), img.bytes(testText, len(fromHex(t, c.text))))
-			})
-		}
-	}
-}
-
-// Rule: nested alternatives of one place share the longest one's padding (6.3
-// and later).
-func TestNestedAlternativesShareTheirLength(t *testing.T) {
-	list := []alternative{{addr: 1, addrLen: 3}, {addr: 1, addrLen: 9}, {addr: 2, addrLen: 4}}
-	equalLengths(list)
-	require.Equal(t, []int{9, 9, 4}, []int{list[0].addrLen, list[1].addrLen, list[2].addrLen})
-}
-
-// Rule: a static call becomes a call of its key's function, or the form for that function.
-func TestStaticCallForms(t *testing.T) {
-	const thunked x86.Addr = 1 // nothing, where returns go to a thunk
-	for name, c := range map[string]struct {
-		text string
-		fn   x86.Addr
-		tail bool
-		want string
-	}{
-		"call":                {"e800000000", testText + 0x100, false, "e8fb000000"},
-		"tail_call":           {"e900000000", testText + 0x100, true, "e9fb000000"},
-		"call_of_nothing":     {"e800000000", 0, false, "0f1f440000"},
-		"tail_of_nothing":     {"e900000000", 0, true, "c3cccccccc"},
-		"call_that_warns":     {"e800000000", testText + 0x400, false, "67480fb93a"},
-		"jump_to_a_warning":   {"e900000000", testText + 0x400, true, "e9fb030000"},
-		"call_of_unlock":      {"e800000000", testText + 0x500, false, "3e3ec60700"},
-		"call_of_return0":     {"e800000000", testText + 0x200, false, "2e2e2e31c0"},
-		"jcc_tail":            {"0f8400000000", testText + 0x100, true, "0f84fa000000"},
-		"jcc_tail_of_nothing": {"0f8500000000", 0, true, "0f85fa020000"},
-		"tail_to_the_thunk":   {"e900000000", thunked, true, "e9fb050000"},
-		"jcc_to_the_thunk":    {"0f8500000000", thunked, true, "0f85fa050000"},
-		"call_with_a_thunk":   {"e800000000", thunked, false, "0f1f440000"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			text := make([]byte, 0x400)
-			copy(text, fromHex(t, c.text))
-			p := &staticCallPatcher{img: tableImage(t, text), nops: nops{forms: nopl[:9], atomic5: nopl[5]}, zero: xor5rax,
-				ret0: testText + 0x200, retFn: testText + 0x300,
-				inline: map[x86.Addr][]byte{testText + 0x400: inlineCalls[0].code, testText + 0x500: inlineCalls[1].code}}
-			if c.fn == thunked {
-				c.fn, p.thunk = 0, testText+0x600
-				p.thunkAt = func(x86.Addr) x86.Addr { return p.thunk }
-			}
-			p.write(testText, c.fn, c.tail)
-			n := len(fromHex(t, c.want))
-			require.Equal(t, fromHex(t, c.want), p.img.bytes(testText, n))
-		})
-	}
-}
-
 // Rule: a static call that no code makes, and whose key has no symbol (no KALLSYMS_ALL), is
 // updated in its trampoline.
 func TestTrampolineWithoutAKey(t *testing.T) {
 	img := tableImage(t, fromHex(t, "c3cccccccc"))
 	symbols := []Symbol{{Name: "__SCT__apic_call_native_eoi", Addr: testText}, {Name: "native_apic_mem_eoi", Addr: testText + 0x100}}
 	img.index.chain(symbols)
-	p := &staticCallPatcher{img: img}
+	p := (&bootPatcher{img: img}).newStaticCalls(tableOwner{img: img})
 	p.update("apic_call_native_eoi", "native_apic_mem_eoi")
 	require.Equal(t, fromHex(t, "e9fb000000"), img.bytes(testText, 5))
 	p.update("apic_call_native_eoi", "")
-	require.Equal(t, retInsn, img.bytes(testText, 5))
+	require.Equal(t, patch.RetInsn, img.bytes(testText, 5))
 }
 
 // Rule: what the scheduler's static calls call follows the configured model.
@@ -198,37 +67,9 @@ func TestPreemptionModelOfRealTime(t *testing.T) {
 	}
 }
 
-// Rule: a call through pv_ops becomes the native operation.
-func TestParavirtForms(t *testing.T) {
-	fns := []x86.Addr{0, testText + 0x100, testText + 0x140, testText + 0x180}
-	for name, c := range map[string]struct {
-		text, want string
-	}{
-		"missing_operation_traps": {"ff15fa020000", "0f0b 0f1f4000"},
-		"direct_call":             {"ff1502030000", "e8fb000000 90"},
-		"jump_stays_a_jump":       {"ff2502030000", "e9fb000000 90"},
-		"nothing":                 {"ff150a030000", "660f1f440000"},
-		"inline_instruction":      {"ff1512030000", "fa 0f1f440000"},
-		"through_a_register":      {"ffd090909090", "ffd090909090"},
-		"no_such_place":           {"ff15faffff7f", "ff15faffff7f"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			text := make([]byte, 0x400)
-			copy(text, fromHex(t, c.text))
-			for i, f := range fns {
-				le.PutUint64(text[0x300+8*i:], uint64(f))
-			}
-			p := &paravirtPatcher{img: tableImage(t, text), nops: nops{forms: nopl[:9]},
-				nop: fns[2], insns: map[x86.Addr][]byte{fns[3]: {0xfa}}}
-			p.patch(paravirtSite{addr: testText, len: 6})
-			require.Equal(t, fromHex(t, c.want), p.img.bytes(testText, 6))
-		})
-	}
-}
-
 // Rule: with NoBoot the text is the file's; live text is as its kernel left it.
 func TestBootOptions(t *testing.T) {
-	call, nop := fromHex(t, "e811223344"), nopl[5]
+	call, nop := fromHex(t, "e811223344"), patch.Nopl[5]
 	text := slices.Concat(call, make([]byte, 11), call, make([]byte, 11))
 	sites := slices.Concat(appendUint(nil, testText, 8), appendUint(nil, testText+16, 8))
 	file := testELF(etExec, testSection{name: ".text", typ: 1, flags: shfAlloc | shfExec, addr: testText, data: text},
@@ -359,7 +200,7 @@ func TestRetpolineForms(t *testing.T) {
 				{Name: indirectThunk + "rax", Addr: testText + 0x200}, {Name: indirectThunk + "r8", Addr: testText + 0x300},
 			}, func(x86.Addr) x86.Addr { return testText + 0x400 })
 			p := &bootPatcher{img: img, feats: &cpuFeatures{has: map[feature]bool{}, retpoline: featRetpoline},
-				forms: patchForms{nops: nops{forms: nopl[:9], atomic5: nopl[5]}, int3AfterJump: true}}
+				forms: patchForms{Forms: patch.Forms{Nops: patch.Nops{Forms: patch.Nopl[:9], Atomic5: patch.Nopl[5]}, Int3AfterJump: true}}}
 			p.retpolines(tableOwner{img: img})
 			require.Equal(t, fromHex(t, c.want), img.bytes(testText, len(code)))
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"kprobelab/kimage/internal/opened"
+	"kprobelab/kimage/internal/patch"
 	"kprobelab/x86"
 )
 
@@ -196,12 +197,9 @@ func (img *Image) clearHistory(list []alternative) map[feature]bool {
 func (img *Image) fencedMSRs(list []alternative) map[feature]bool {
 	found := map[feature]bool{}
 	for _, a := range list {
-		if a.not && a.replLen == 0 && bytes.Equal(img.bytes(a.addr, a.addrLen), append(slices.Clone(mfence), lfence...)) {
+		if a.not && a.replLen == 0 && bytes.Equal(img.bytes(a.addr, a.addrLen), append(slices.Clone(mfence), patch.Lfence...)) {
 			found[a.feature] = true
 		}
 	}
 	return found
 }
-
-// lfence is the instruction lfence.
-var lfence = []byte{0x0f, 0xae, 0xe8}

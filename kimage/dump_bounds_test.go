@@ -158,7 +158,7 @@ func TestDumpsWhoseModulesAskForMuch(t *testing.T) {
 	t.Run("Image", func(t *testing.T) {
 		img := one(func(*testMachine) {})
 		m := &loadedModule{d: inMemory(img, img.ReadKernel)}
-		m.d.space, m.d.used.memory = img.space, bounded.Image - 0x1000
+		m.d.space, m.d.used.memory = img.space, bounded.Image-0x1000
 		require.NoError(t, m.layOut(x86.Range{Start: moduleText, End: moduleText + 0x1000}))
 		require.ErrorContains(t, m.layOut(x86.Range{Start: moduleText, End: moduleText + 0x1000}), "the modules have more than 1024 MiB of memory")
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/kimage/internal/opened"
+	"kprobelab/kimage/internal/patch"
 	"kprobelab/x86"
 )
 
@@ -59,7 +60,7 @@ func TestModuleOfTheGuestKernel(t *testing.T) {
 	require.Equal(t, 1, count["demo"])
 	for _, s := range img.Sites(SiteFtrace) {
 		if s.Addr >= base {
-			require.Equal(t, nopl[5], img.bytes(s.Addr, 5), "%s", s.Addr)
+			require.Equal(t, patch.Nopl[5], img.bytes(s.Addr, 5), "%s", s.Addr)
 			count["ftrace"]++
 		}
 	}
@@ -233,8 +234,8 @@ func TestModuleOfPatchedOutSymbols(t *testing.T) {
 	bare := tableImage(t, make([]byte, 64))
 	require.NoError(t, bare.loadModuleBytes("traced.o", undef("__fentry__")))
 	require.NoError(t, bare.loadModuleBytes("returns.o", undef("__x86_return_thunk")))
-	require.Equal(t, nopl[5], bare.bytes(bare.modules[0].text.Start, 5))
-	require.Equal(t, retInsn, bare.bytes(bare.modules[1].text.Start, 5))
+	require.Equal(t, patch.Nopl[5], bare.bytes(bare.modules[0].text.Start, 5))
+	require.Equal(t, patch.RetInsn, bare.bytes(bare.modules[1].text.Start, 5))
 }
 
 // Rule: a module's per-CPU variables follow the image's, in the template of

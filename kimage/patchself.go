@@ -149,8 +149,7 @@ func (s *SelfPatch) Patch() {
 	}
 	s.p.retpolines(o)
 	s.p.returns(o)
-	list, _ := o.alternatives()
-	s.p.alternatives().apply(list)
+	s.p.applyAlternatives(o)
 	if s.p.early {
 		s.p.paravirt(o)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kprobelab/kimage/internal/opened"
+	"kprobelab/kimage/internal/patch"
 	"kprobelab/x86"
 )
 
@@ -121,7 +122,7 @@ func (u *unnamed) paravirt(_ x86.Addr, b []byte) bool {
 	if !u.code(s.addr) {
 		return false
 	}
-	_, ok := s.slot(u.img.bytes(s.addr, s.len))
+	_, ok := patch.ParavirtSlot(s.addr, u.img.bytes(s.addr, s.len))
 	return ok
 }
 

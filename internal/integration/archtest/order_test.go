@@ -17,7 +17,7 @@ var order = [][]string{
 	{"decoder"},
 	{"decoder/compare", "decoder/view"},
 	{"kimage/vmcore", "kimage/btf", "kimage/evidence", "kimage/internal/opened"},
-	{"kimage/internal/infer", "kimage/internal/processor", "kimage/internal/structures"},
+	{"kimage/internal/infer", "kimage/internal/patch", "kimage/internal/processor", "kimage/internal/structures"},
 	{"kimage"},
 	{"kprobes/slot", "kprobes/textpoke", "uprobes", "watch"},
 	{"optimizer"},
