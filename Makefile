@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo dist dist-test page demo dumps kernel archive tools-table conformance conformance-all conformance-bpf conformance-bpftrace conformance-check conformance-configs conformance-explore conformance-forms conformance-hazards conformance-levels conformance-modules conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-aliases conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch decoder decoder-kernel decoder-opponents decoder-speed guest module selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-mount test-page test-root test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean film
+.PHONY: help deps deps-test build build-nocgo dist dist-test page demo dumps kernel archive tools-table conformance conformance-all conformance-bpf conformance-bpftrace conformance-check conformance-configs conformance-explore conformance-forms conformance-hazards conformance-levels conformance-modules conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-aliases conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch decoder decoder-kernel decoder-opponents decoder-speed guest module selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-mount test-page test-root test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean film picture
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -73,6 +73,10 @@ page: ## bin/kprobelab.html: the program in one file for a browser, without cgo
 film: build ## docs/film.svg: a terminal in which commands run, as they print now
 	@CGO_ENABLED=0 go run ./internal/tools/film
 	@echo "wrote docs/film.svg"
+
+picture: page ## docs/page.png: README's picture of the page, as a headless Chromium shows it now
+	@KPROBELAB_README_PICTURE=$(call quoted,$(CURDIR)/docs/page.png) scripts/test-page.sh -count=1 -run '^TestThePictureOfREADME$$'
+	@echo "wrote docs/page.png"
 
 demo: build ## probe the embedded guest kernel, then a real kernel image
 	@scripts/demo.sh bin/kprobelab
