@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"kprobelab/kimage/internal/opened"
 	"kprobelab/kimage/internal/processor"
 	"kprobelab/x86"
 )
@@ -54,10 +55,7 @@ func (img *Image) features(m *processor.Model) *cpuFeatures {
 }
 
 // says: the text is among the kernel's.
-func (img *Image) says(text string) bool {
-	s := img.section(".rodata")
-	return s != nil && bytes.Contains(s.Data, []byte(text))
-}
+func (img *Image) says(text string) bool { return opened.Says(inside{img}, text) }
 
 // cpuDecision decides about one processor for one image.
 type cpuDecision struct {
