@@ -176,6 +176,8 @@ git -C "$tree" archive --format=zip --prefix="$published@v0.1.0/" -o "$versions/
 cp -R "$(go env GOROOT)" "$there/usr/local/go"
 cp -R "$(go env GOMODCACHE)/cache/download" "$there/modules"
 chown -R 65534:65534 "$there/importer"
+mount -t proc proc "$there/proc" # go finds its own folder by it
+trap 'umount "$work/wine/proc" "$there/proc"; rm -rf "$work"' EXIT
 chmod -R go+rX "$there/usr/local/go" "$there/modules" "$there/proxy"
 # shellcheck disable=SC2016
 if in_root "$there" /usr/bin/env HOME=/importer PATH=/usr/local/go/bin:/usr/bin:/bin GOTOOLCHAIN=local GOSUMDB=off GOPROXY=file:///proxy,file:///modules sh -ec '
