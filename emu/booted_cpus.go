@@ -42,6 +42,7 @@ func (e *engine) share() (machine.CPU, error) {
 	if c.c = (*C.kpl_cpu)(C.calloc(1, C.sizeof_kpl_cpu)); c.c == nil {
 		return nil, machine.ErrNoMemory
 	}
+	c.c.buffer = first.c.buffer
 	c.c.m, c.c.n, c.c.uc = e.c, C.int(c.n), first.c.uc
 	e.cpus = append(e.cpus, c) // Close frees it, whatever fails below
 	return c, knownState(c)

@@ -61,6 +61,7 @@ func (e *engine) Open() (machine.CPU, error) {
 	if c.c = (*C.kpl_cpu)(C.calloc(1, C.sizeof_kpl_cpu)); c.c == nil {
 		return nil, machine.ErrNoMemory
 	}
+	c.c.buffer = &c.c.own_buffer
 	c.c.m, c.c.n, c.c.uc = e.c, C.int(c.n), unsafe.Pointer(uc.Handle())
 	if e.cur == nil {
 		e.cur, e.c.cur = c, c.c

@@ -73,10 +73,10 @@ func (c *cpu) start(ip x86.Addr) {
 	c.e.cur, c.read = c, false
 	k.miss, k.at, k.reason = 0, 0, C.KPL_NONE
 	nested := k.depth > 0
-	if !nested && c.translated() >= c.e.c.room.flush_at {
+	if b := k.buffer; !nested && (b.drop != 0 || filled(b) > c.e.c.room.flush_at) {
 		C.kpl_cpu_drop_all(k)
 	}
-	if c.translated() > c.e.c.room.never_above {
+	if filled(k.buffer) > c.e.c.room.never_above {
 		k.reason = C.KPL_CROWDED
 		return
 	}
@@ -137,13 +137,12 @@ var errBroken = errors.New("the engine gave up while it translated, and cannot b
 
 // The rooms for the translations of a machine's functions, and of a booted kernel or a program.
 var (
-	roomOfFunctions = C.kpl_room{size: 128 << 20, flush_at: 24 << 20, never_above: 48 << 20}
-	roomOfPrograms  = C.kpl_room{size: 512 << 20, flush_at: 200 << 20, never_above: 250 << 20}
+	roomOfFunctions = C.kpl_room{size: 128 << 20, flush_at: 8 << 20, never_above: 48 << 20}
+	roomOfPrograms  = C.kpl_room{size: 384 << 20, flush_at: 150 << 20, never_above: 185 << 20}
 )
 
-// translated returns the estimated size of the engine's translations since they were last dropped,
-// in bytes.
-func (c *cpu) translated() C.uint64_t { return c.e.c.translated - c.c.flushed }
+// filled is the part of a buffer that is filled, in bytes.
+func filled(b *C.kpl_buffer) C.uint64_t { return b.high - b.low + b.since }
 
 // classify decides why a run ended, where the hooks did not say "returned".
 func (c *cpu) classify(err error) {

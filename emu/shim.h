@@ -103,23 +103,30 @@ typedef struct kpl_line {
 enum { KPL_MAX_REGIONS = 256 };
 
 /*
- * The engine gives no translation back. A block that patched text killed stays
- * until the buffer is full; so does the block that ends a run inside a hook,
- * which is translated for each such run. An engine whose buffer fills up in the
- * middle of a run drops everything, even the blocks of interrupted runs that are
- * to go on: a crash. So it is made to drop everything between runs, long before.
+ * The engine's buffer of translations, which fills from its start. The engine gives
+ * none back. A block that patched text killed stays until the buffer is full; so does
+ * the block that ends a run inside a hook, which is translated for each such run. An
+ * engine whose buffer fills up in the middle of a run drops everything, even the blocks
+ * of interrupted runs that are to go on: a crash. So it is made to drop everything
+ * between runs, long before.
  *
- * What is in the buffer can only be estimated: BLOCK_BYTES for each block that
- * the engine says it has translated, and CODE_BYTES for every byte of guest code.
- * That is three times what compiled code takes, and half of what the densest takes.
+ * Translated code calls the block hook, and so the hook's return address says how far
+ * the buffer is filled. What was translated after that block can only be estimated:
+ * BLOCK_BYTES for each block that the engine says it has translated, and CODE_BYTES for
+ * every byte of guest code. That is three times what compiled code takes, and half of
+ * what the densest takes.
  */
+typedef struct kpl_buffer {
+	uint64_t low, high; /* host addresses: the lowest and the highest where a block has called the hook */
+	uint64_t since;     /* host bytes, estimated, that were translated after the highest */
+	int drop;           /* all is to be dropped before the outermost run's next block */
+} kpl_buffer;
+
 enum { KPL_BLOCK_BYTES = 400, KPL_CODE_BYTES = 160 };
 
 /*
- * The buffer's size; the estimate at which everything is dropped between runs; and
- * the estimate that no run inside a hook passes, which is below half of the size.
- * A booted kernel runs far more code than a function does: its shell and fifty programs are 29,000
- * blocks. In the room of functions, which holds about 7,500, the same run translated 880,000.
+ * The buffer's size; the fill at which everything is dropped between runs; and the fill
+ * that no run inside a hook passes, which is below half of the size.
  */
 typedef struct kpl_room {
 	uint64_t size, flush_at, never_above;
@@ -232,7 +239,6 @@ typedef struct kpl_machine {
 	kpl_line *lines;    /* by task */
 	int nlines;
 	kpl_counts *counts; /* KPL_COUNTS of them */
-	uint64_t translated; /* host bytes of all translations so far, estimated */
 	kpl_watch *hosts;   /* the host's watches, by address */
 	int nhosts;
 	kpl_watches *watches; /* those, and of the debug registers; NULL: nothing is watched */
@@ -252,7 +258,7 @@ typedef struct kpl_cpu {
 	kpl_machine *m;
 	int n;
 	int depth;          /* the number of runs on this engine that have begun and not ended */
-	uint64_t flushed;   /* m->translated when translations were last dropped */
+	kpl_buffer own_buffer, *buffer; /* of the CPU's engine: a booted machine's CPUs have the first one's */
 	int broken;         /* the engine has aborted: no more runs */
 	int in_callout;     /* Go was called in the middle of a block: rip must stay */
 	uint64_t block;     /* the address of the running block */
@@ -297,6 +303,7 @@ int kpl_here(const kpl_machine *m);
 int kpl_add_region(kpl_machine *m, uint64_t start, uint64_t size, uint8_t *host, uint8_t *attr);
 void kpl_touch(kpl_machine *m, uint64_t addr, uint64_t size);
 void kpl_undo_drop(kpl_machine *m, int from);
+void kpl_watch_drop(kpl_cpu *c);
 int kpl_new_counts(kpl_machine *m);
 void kpl_forget_counts(kpl_machine *m, uint64_t addr, uint64_t end);
 void kpl_forget_all_counts(kpl_machine *m);

@@ -52,7 +52,7 @@ void kpl_cpu_drop_all(kpl_cpu *c)
 	uc_ctl_flush_tb((uc_engine *)c->uc);
 	kpl_watch_hooks(c);
 	kpl_forget_all_counts(c->m);
-	c->flushed = c->m->translated;
+	*c->buffer = (kpl_buffer){ 0 };
 	c->m->work += KPL_WORK_FLUSH;
 }
 

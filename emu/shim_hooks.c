@@ -211,12 +211,31 @@ void kpl_refuse(kpl_cpu *c, uint64_t at, int vector)
 /* The buffer of translations has all that a run may add to it. */
 static int crowded(kpl_cpu *c)
 {
-	return in_buffer(c) > (c->depth == 1 ? c->m->room.flush_at : c->m->room.never_above);
+	const kpl_buffer *b = c->buffer;
+	uint64_t filled = b->high - b->low + b->since;
+
+	return c->depth == 1 ? b->drop || filled > c->m->room.flush_at : filled > c->m->room.never_above;
 }
 
 static void add_translation(kpl_cpu *c, uint32_t size)
 {
-	c->m->translated += KPL_BLOCK_BYTES + KPL_CODE_BYTES * (uint64_t)size;
+	c->buffer->since += KPL_BLOCK_BYTES + KPL_CODE_BYTES * (uint64_t)size;
+}
+
+/* A block has called its hook from this host address. A crowded buffer stays so: the run is to end for it. */
+static void called_from(kpl_cpu *c, void *at)
+{
+	kpl_buffer *b = c->buffer;
+	uint64_t host = (uintptr_t)at;
+
+	if (crowded(c))
+		return;
+	if (!b->low)
+		b->low = b->high = host;
+	if (host > b->high) {
+		b->high = host;
+		b->since = 0;
+	}
 }
 
 /* The engine has translated a block to run it next: a new one, one that was
@@ -268,7 +287,10 @@ static uint32_t count_block(kpl_cpu *c, uint64_t pc, uint32_t size, uint32_t wor
  * run, on_code does: with a code hook, the engine has not set rip here yet. */
 static void on_block_of_code(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 {
-	running(user)->block = pc;
+	kpl_cpu *c = running(user);
+
+	c->block = pc;
+	called_from(c, __builtin_return_address(0));
 }
 
 /* stop_at is reached: the run ends before the block, or an interrupt has come. */
@@ -303,8 +325,8 @@ static __attribute__((noinline)) int block(kpl_cpu *c, uint64_t pc, uint32_t siz
 	return 0;
 }
 
-/* Counts a block. 0: it does not run now. */
-static inline int begin_block(kpl_cpu *c, uint64_t pc, uint32_t size)
+/* Counts a block. from is the hook's return address, NULL where that is known. 0: it does not run now. */
+static inline int begin_block(kpl_cpu *c, uint64_t pc, uint32_t size, void *from)
 {
 	kpl_machine *m = c->m;
 	kpl_count *k = count_at(m, pc, size);
@@ -315,6 +337,8 @@ static inline int begin_block(kpl_cpu *c, uint64_t pc, uint32_t size)
 			add_work(m, k->work);
 		return 1;
 	}
+	if (from)
+		called_from(c, from);
 	return block(c, pc, size);
 }
 
@@ -326,16 +350,17 @@ static void on_block(uc_engine *uc, uint64_t pc, uint32_t size, void *user)
 	if (__builtin_expect(c->watching, 0)) {
 		c->fresh = 1;
 		c->block_size = size;
+		called_from(c, __builtin_return_address(0));
 		return;
 	}
-	begin_block(c, pc, size);
+	begin_block(c, pc, size, __builtin_return_address(0));
 }
 
 /* Counts the block that on_block has left to the code hook. 0: it does not run now. */
 int kpl_block_begins(kpl_cpu *c, uint64_t pc)
 {
 	uint64_t before = c->m->instrs;
-	int runs = begin_block(c, pc, c->block_size);
+	int runs = begin_block(c, pc, c->block_size, NULL);
 
 	c->left = c->m->instrs - before;
 	return runs;
@@ -381,7 +406,7 @@ void kpl_leave_go(kpl_cpu *c, const struct level *l)
 	kpl_resume_rescue(c, l->rescue);
 	add_work(c->m, KPL_WORK_TRAP); /* and what Go ran may have used the allowance up */
 	/* What Go ran may have filled the buffer of translations. */
-	if (!c->reason && c->depth == 1 && in_buffer(c) > c->m->room.flush_at)
+	if (!c->reason && c->depth == 1 && crowded(c))
 		stop_later(c, KPL_CROWDED);
 }
 

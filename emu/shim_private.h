@@ -55,7 +55,6 @@ static inline void add_work(kpl_machine *m, uint64_t n)
 		m->stop_at = 0;
 }
 
-static inline uint64_t in_buffer(kpl_cpu *c) { return c->m->translated - c->flushed; }
 
 int kpl_fill(kpl_cpu *c, uint64_t va, int need, kpl_place *p);
 /* The CPU that a hook is called for. Those of a booted machine share an engine. */

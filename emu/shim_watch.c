@@ -392,6 +392,13 @@ int kpl_watch_set(kpl_machine *m, const kpl_watch *list, int n)
 	return 0;
 }
 
+/* Has the translations dropped before the outermost run's next block. */
+void kpl_watch_drop(kpl_cpu *c)
+{
+	c->buffer->drop = 1;
+	c->m->stop_at = 0;
+}
+
 /* The list is another one: the TLB forgets which pages have watches, and the hooks come before
  * the outermost run's next block. */
 void kpl_watch_again(kpl_cpu *c)
@@ -399,9 +406,7 @@ void kpl_watch_again(kpl_cpu *c)
 	uc_ctl_flush_tlb((uc_engine *)c->uc);
 	if (!c->m->watches || c->watching)
 		return;
-	if (in_buffer(c) < c->m->room.flush_at)
-		c->flushed -= c->m->room.flush_at;
-	c->m->stop_at = 0;
+	kpl_watch_drop(c);
 }
 
 /* The CPU's translations are gone: adds the hooks, or takes them away. The CPUs of a booted

@@ -54,18 +54,10 @@ func (e *engine) hookWatches() error {
 				return machine.ErrNoMemory
 			}
 		default:
-			c.crowd()
+			C.kpl_watch_drop(c.c)
 		}
 	}
 	return nil
-}
-
-// crowd has the translations dropped before the outermost run's next block.
-func (c *cpu) crowd() {
-	if c.translated() < c.e.c.room.flush_at {
-		c.c.flushed -= c.e.c.room.flush_at
-	}
-	c.e.c.stop_at = 0
 }
 
 //export kplWatched

@@ -61,8 +61,7 @@ func growthRounds() int {
 // translations is the size of Unicorn's buffer of translations, in bytes.
 const translations = 128 << 20
 
-// The translation buffer is emptied at an estimated 24 MiB, and its resident part
-// stops growing there. A round that kept anything would show.
+// The translation buffer is emptied at 8 MiB, and its resident part stops growing there. A round that kept anything would show.
 const growthLimit = 8 << 20
 
 // Code that is patched between calls again and again executes its current bytes, and old
@@ -111,8 +110,7 @@ func TestLongPatchedBlocksDoNotPileUp(t *testing.T) {
 }
 
 // One call whose handlers call guest code and patch it fills the buffer many
-// times over: it is emptied in the middle of the call, at the same instruction
-// every time.
+// times over: it is emptied in the middle of the call, and the call takes the same time each time.
 func TestHandlersDoNotPileUp(t *testing.T) {
 	img := &tinyImage{}
 	// mov %rdi,%rcx; xor %eax,%eax; 1: nop; add $3,%rax; dec %rcx; jnz 1b; ret
