@@ -32,6 +32,7 @@ func TestTheFirstFilesOfEachFormAreRead(t *testing.T) {
 				k, err := archive.Open(name)
 				require.NoError(t, err)
 				require.Equal(t, !c.hazards, k.Column().NoHazards)
+				require.NotNil(t, k.Programs())
 				for _, line := range lines {
 					want, got := cells(t, report.OfImage(c.images[i]), line), cells(t, k, line)
 					if !c.hazards {
