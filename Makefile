@@ -101,8 +101,8 @@ tools-table: build ## print the table of docs/tools.md: bcc's and bpftrace's pro
 
 # With SHARD=I/N a comparison runs for each item of its share, and prints the output of a shard, for kprobelab merge.
 shards = $(if $(SHARD),CGO_ENABLED=0 go build -o .cache/shards ./internal/tools/shards && .cache/shards -target $@ )
-# Comparisons on one kernel have no shards: another machine takes another SEED.
-alone = $(if $(SHARD),$(error make $@ asks one kernel and has no SHARD; another machine takes another SEED))
+# Comparisons on one kernel have no shards.
+alone = $(if $(SHARD),$(error make $@ asks one kernel and has no SHARD: another machine takes another SEED, KERNEL or DUMPS))
 
 conformance: ## boot Debian's kernels under QEMU's emulation, and compare their answers
 	@$(shards)scripts/conformance.sh
