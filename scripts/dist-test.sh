@@ -160,17 +160,19 @@ fi
 
 # A test of another module gets the library as go get does, from a folder that is its proxy (make module gives it a path), where Go is and
 # no compiler of C. The tree is that of the source archive; of it, folders that are modules of their own are no part of a module.
+bare trixie
 there=$work/trixie published=example.org/x/kprobelab tree=$work/source/$name
 rm -rf "$tree/vendor"
+find "$tree" -mindepth 2 -name go.mod -printf '%h\0' | xargs -0 rm -rf
+git -C "$tree" init -q # make module changes the files that git knows
+git -C "$tree" add -f -A
 "$tree/scripts/module.sh" "$published" >&2
 versions=$there/proxy/$published/@v
-mkdir -p "$versions" "$there/importer" "$there/usr/local"
+mkdir -p "$versions" "$there/importer" "$there/usr/local" "$there/proc"
 cp "$tree/internal/integration/frontdoor/testdata/importer_test.go.txt" "$there/importer/importer_test.go"
 cp "$tree/go.mod" "$versions/v0.1.0.mod"
 echo v0.1.0 >"$versions/list"
 echo '{"Version":"v0.1.0"}' >"$versions/v0.1.0.info"
-find "$tree" -mindepth 2 -name go.mod -printf '%h\0' | xargs -0 rm -rf
-git -C "$tree" init -q
 git -C "$tree" add -f -A
 git -C "$tree" archive --format=zip --prefix="$published@v0.1.0/" -o "$versions/v0.1.0.zip" "$(git -C "$tree" write-tree)"
 cp -R "$(go env GOROOT)" "$there/usr/local/go"
