@@ -9,8 +9,19 @@ import (
 )
 
 // hostsTask is the process number of init, which does what the host asks for: to it the
-// tracing files that the host wrote are system calls like others.
-const hostsTask = "1"
+// tracing files that the host wrote are system calls like others. supervisor is the name of
+// the task that starts a program on a dump; under QEMU init does.
+const (
+	hostsTask  = "1"
+	supervisor = "kprobelab"
+)
+
+// starts matches a record of a task that still has init's or the supervisor's name, executes one where it opens a program to execute it
+// (__FMODE_EXEC).
+var (
+	starts   = regexp.MustCompile(`comm="(init|kprobelab)"`)
+	executes = regexp.MustCompile(`flags=0x\w*[2367abef]\w$`)
+)
 
 // result counts the records of a comparison by its findings.
 type result struct {
@@ -36,9 +47,22 @@ type result struct {
 	different []string
 }
 
-// program leaves out the host's task.
+// program leaves out the host's task, the supervisor, and what their copies do until the program that they execute has its name.
 func program(list []record) []record {
-	return slices.DeleteFunc(slices.Clone(list), func(r record) bool { return r.pid == hostsTask })
+	executed, until := map[string]bool{}, map[string]int{}
+	for i, r := range list {
+		executed[r.pid] = executed[r.pid] || r.event == "filp" && executes.MatchString(r.place)
+		if slices.ContainsFunc(r.text, starts.MatchString) {
+			until[r.pid] = i + 1
+		}
+	}
+	var kept []record
+	for i, r := range list {
+		if r.pid != hostsTask && r.comm != supervisor && (!executed[r.pid] || i >= until[r.pid]) {
+			kept = append(kept, r)
+		}
+	}
+	return kept
 }
 
 // tasksOf are the process numbers of a trace's tasks by a name that does not depend on

@@ -261,3 +261,31 @@ func TestProcessNumbersOfTheSameTask(t *testing.T) {
 		})
 	}
 }
+
+// Under QEMU init starts a program, on a dump the supervisor: what their copies do before they execute it is left out, and nothing of a copy
+// of the program's own.
+func TestWhatStartsTheProgramIsLeftOut(t *testing.T) {
+	const (
+		start   = `           calls-70      [000] .....     1.000002: close: (filp_close+0x0/0x70) comm="kprobelab"` + "\n"
+		fault   = `           calls-70      [000] .....     1.000002: fault: (handle_mm_fault+0x0/0x2d0) addr=0x401019 flags=0x354` + "\n"
+		execute = `           calls-70      [000] .....     1.000003: filp: (do_filp_open+0x0/0x160) dfd=-100 name="/bin/calls" flags=0x8020` + "\n"
+		opens   = `           calls-70      [000] .....     1.000003: filp: (do_filp_open+0x0/0x160) dfd=-100 name="/bin/calls" flags=0x8001` + "\n"
+		runs    = `           calls-70      [000] .....     1.000004: close: (filp_close+0x0/0x70) comm="calls"` + "\n"
+		own     = `       kprobelab-69      [000] .....     1.000001: close: (filp_close+0x0/0x70) comm="kprobelab"` + "\n"
+	)
+	inits := func(s string) string {
+		return strings.ReplaceAll(strings.ReplaceAll(s, `"kprobelab"`, `"init"`), "0x401019", "0x6b600129")
+	}
+	res := compare(read(t, own+fault+start+execute+start+runs), read(t, inits(fault+start)+execute+inits(start)+runs))
+	require.Empty(t, res.different)
+	require.Equal(t, 1, res.same)
+	for name, list := range map[string]string{
+		"the program's own copy":          fault + execute + runs,
+		"a copy that executes nothing":    fault + start + runs,
+		"a copy that opens, executes not": fault + start + opens + runs,
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NotEmpty(t, compare(read(t, list), read(t, inits(list))).different)
+		})
+	}
+}
