@@ -9,7 +9,7 @@ package emu
 /*
 #cgo noescape kpl_here
 #cgo nocallback kpl_here
-#cgo LDFLAGS: -lunicorn -lm -lpthread
+#cgo LDFLAGS: -Wl,--wrap=mmap -Wl,--wrap=mmap64 -lunicorn -lm -lpthread
 
 #if __has_include(<unicorn/unicorn.h>)
 #include <unicorn/unicorn.h>

@@ -138,7 +138,7 @@ var errBroken = errors.New("the engine gave up while it translated, and cannot b
 // The rooms for the translations of a machine's functions, and of a booted kernel or a program.
 var (
 	roomOfFunctions = C.kpl_room{size: 128 << 20, flush_at: 8 << 20, never_above: 48 << 20}
-	roomOfPrograms  = C.kpl_room{size: 384 << 20, flush_at: 150 << 20, never_above: 185 << 20}
+	roomOfPrograms  = C.kpl_room{size: 256 << 20, flush_at: 100 << 20, never_above: 120 << 20}
 )
 
 // filled is the part of a buffer that is filled, in bytes.
