@@ -103,13 +103,23 @@ func (r *run) function(n int, now *moment, live, was []byte) Code {
 		if !bytes.Equal(live[i:end], o.bytes) {
 			row.Was = o.text
 			row.Text = r.textOf(live[i:min(i+decoder.MaxInsnSize, len(live))], at)
-			if live[i] != o.bytes[0] && live[i] != x86.Int3 && live[i] != x86.Jmp32 {
+			if live[i] != o.bytes[0] && r.behindProbe(at) && !r.probed(at) {
 				row.Text = "(inside of the jump)"
 			}
 		}
 		c.Rows = append(c.Rows, row)
 	}
 	return c
+}
+
+// behindProbe: a jump at a probe's address would cover this address.
+func (r *run) behindProbe(a x86.Addr) bool {
+	for _, p := range r.probes {
+		if at := p.at(); at != 0 && a > at && a < at.Add(x86.Rel32Size) {
+			return true
+		}
+	}
+	return false
 }
 
 // cells turns bytes into cells. It marks bytes that differ from the original's, and

@@ -215,6 +215,26 @@ func TestTheJumpIsWrittenInThreeSteps(t *testing.T) {
 	require.Equal(t, "has returned 10", w.CPUs[0].State)
 }
 
+// At an ftrace site the no-operation becomes a call, at an instruction's beginning; only a jump
+// covers the instructions behind it.
+func TestACallIsNotTheInsideOfAJump(t *testing.T) {
+	w := watch(t, one("kretprobe sys_open:1", `sys_open("/etc/passwd", 0, 0)`))
+	w.forward("m", "instruction")
+	row := w.code("function").Rows[0]
+	require.True(t, row.Probe)
+	require.Equal(t, "e8", row.Bytes[0].Value)
+	require.True(t, strings.HasPrefix(row.Text, "call"), row.Text)
+
+	w = watch(t, one("kprobe opt_yes", "opt_yes(1)"))
+	w.forward("m", "instruction")
+	for w.Worker {
+		w.forward("w", "instruction")
+	}
+	rows := w.code("function").Rows
+	require.True(t, strings.HasPrefix(rows[0].Text, "jmp"), rows[0].Text)
+	require.Equal(t, "(inside of the jump)", rows[1].Text)
+}
+
 // Code that kprobes makes is marked when it appears: a slot at the registration, a
 // detour buffer with it or later; for a return probe, too.
 func TestMadeCodeIsShown(t *testing.T) {
