@@ -38,6 +38,8 @@ type run struct {
 	now     moment
 	// counts has the number of moments of each step.
 	counts []int
+	// stepping is the CPU, the module or the worker that takes the step under way.
+	stepping string
 	// unseen: the step under way is not shown, so its moments are only counted.
 	unseen bool
 	// said is the kernel's log and the lines that handlers print.
@@ -132,6 +134,7 @@ func (r *run) begin(calls []string, probes []probe) error {
 		r.tasks, r.calls = append(r.tasks, t), append(r.calls, list)
 	}
 	r.lab.Kprobes.Observe(func(e kprobes.Event) {
+		r.countJprobe(&e)
 		if r.unseen {
 			r.moments = append(r.moments, moment{})
 			return
@@ -145,7 +148,7 @@ func (r *run) begin(calls []string, probes []probe) error {
 		r.moments = append(r.moments, m)
 	})
 	r.lab.Kprobes.ObserveOptimizer(func(e kprobes.OptEvent) {
-		r.moments = append(r.moments, r.capture("worker", steptext.Optimizer(&e)))
+		r.moments = append(r.moments, r.capture(r.stepping, steptext.Optimizer(&e)))
 	})
 	r.lab.Machine.OnText(nil, func(cpu int) { r.seen[cpu] = r.text() })
 	for range calls {
@@ -154,6 +157,15 @@ func (r *run) begin(calls []string, probes []probe) error {
 	r.now = r.capture("", "")
 	r.before = r.now
 	return nil
+}
+
+// countJprobe counts the hits of jprobes, of which the guest runs the handlers.
+func (r *run) countJprobe(e *kprobes.Event) {
+	for _, p := range r.probes {
+		if p.jp != nil && e.Kind == kprobes.EventPre && e.Probe == &p.jp.KP {
+			p.hits++
+		}
+	}
 }
 
 func (r *run) say(line string) { r.said = append(r.said, line) }
@@ -267,7 +279,7 @@ func (r *run) step(who byte) (ran bool, err error) {
 		return false, errSteps
 	}
 	before, moments := r.now, r.moments
-	r.moments = nil
+	r.moments, r.stepping = nil, nameOf(who)
 	switch who {
 	case 'm':
 		ran = r.module()
@@ -289,6 +301,17 @@ func (r *run) step(who byte) (ran bool, err error) {
 	r.before, r.now = before, r.capture("", "")
 	r.steps, r.counts = append(r.steps, who), append(r.counts, len(r.moments))
 	return true, nil
+}
+
+// nameOf names a schedule's letter.
+func nameOf(who byte) string {
+	switch who {
+	case 'm':
+		return "module"
+	case 'w':
+		return "worker"
+	}
+	return fmt.Sprintf("CPU %d", who-'a')
 }
 
 // module registers the probes, or unregisters them.

@@ -100,10 +100,11 @@ func (p *Page) goTo(img *kimage.Image, s Scenario, all []byte) error {
 	return nil
 }
 
-// forward goes on: by an instruction, or to the next event of the protocol.
+// forward goes on: by an instruction, or to the next event of the protocol. If another one than who
+// took the last step, that step is at its end first.
 func (r *run) forward(protocol bool, who byte, sub int) (at int, moved bool, err error) {
 	switch {
-	case protocol && sub >= 0 && sub+1 < len(r.moments):
+	case protocol && r.inside(sub) && who == r.steps[len(r.steps)-1]:
 		return sub + 1, true, nil
 	case !protocol && sub >= 0:
 		return -1, true, nil
@@ -126,6 +127,9 @@ func (r *run) forward(protocol bool, who byte, sub int) (at int, moved bool, err
 		moved = true
 	}
 }
+
+// inside: the last step has events after the one that is shown.
+func (r *run) inside(sub int) bool { return sub >= 0 && sub+1 < len(r.moments) }
 
 // earlier returns the number of steps one instruction or one event earlier, and the
 // index of the last step's event that is then shown.

@@ -235,6 +235,44 @@ func TestACallIsNotTheInsideOfAJump(t *testing.T) {
 	require.Equal(t, "(inside of the jump)", rows[1].Text)
 }
 
+// register_kprobe queues the probe; the worker comes later.
+func TestTheModuleDoesWhatRegistrationDoes(t *testing.T) {
+	w := watch(t, one("kprobe opt_yes", "opt_yes(1)"))
+	doers := func() (list []string) {
+		for _, e := range w.Events {
+			list = append(list, e.Who)
+		}
+		return list
+	}
+	w.forward("m", "protocol")
+	require.Equal(t, []string{"module", "module"}, doers())
+	w.forward("w", "protocol")
+	require.Equal(t, []string{"worker"}, doers())
+}
+
+// Between two events of CPU 0's step, CPU 1 is stepped.
+func TestWhoIsAskedToStepSteps(t *testing.T) {
+	w := watch(t, one("kprobe gcd+0x5", "gcd(12, 18)\ngcd(7, 21)"))
+	w.forward("m", "instruction")
+	w.forward("a", "protocol")
+	require.Greater(t, len(w.Events), 1)
+	require.Equal(t, 0, w.Sub)
+	w.forward("b", "protocol")
+	require.Equal(t, "ma2b2", w.Schedule)
+	require.Equal(t, "CPU 1", w.Events[w.Sub].Who)
+}
+
+func TestHitsOfAJprobeAreCounted(t *testing.T) {
+	w := watch(t, map[string]any{"probes": "jprobe sys_open jsys_open", "calls": `sys_open("/etc/passwd", 0, 0)`, "release": "4.4"})
+	w.forward("m", "protocol")
+	for w.CPUs[0].Can {
+		w.forward("a", "protocol")
+	}
+	require.Equal(t, 1, w.Probes[0].Hits)
+	w.ask(nil)
+	require.Equal(t, 1, w.Probes[0].Hits, "after a replay, too")
+}
+
 // Code that kprobes makes is marked when it appears: a slot at the registration, a
 // detour buffer with it or later; for a return probe, too.
 func TestMadeCodeIsShown(t *testing.T) {
