@@ -327,14 +327,21 @@ func (r *run) module() bool {
 		r.moments = append(r.moments, r.capture("module", "the module has unregistered its probes"))
 	default:
 		r.registered = true
+		planted, refused := 0, ""
 		for _, p := range r.probes {
 			if err := r.register(p); err != nil {
+				refused += "; " + p.text + " is refused, " + errno.Of(err).Name()
 				r.say(fmt.Sprintf("%s: refused, %s: %v", p.text, errno.Of(err).Name(), err))
 				continue
 			}
+			planted++
 			r.say(p.text + ": registered at " + r.symbol(p.at()))
 		}
-		r.moments = append(r.moments, r.capture("module", "the module has registered its probes"))
+		text := "the module has registered its probes"
+		if refused != "" {
+			text = fmt.Sprintf("the module has registered %d of %d probes%s", planted, len(r.probes), refused)
+		}
+		r.moments = append(r.moments, r.capture("module", text))
 	}
 	return true
 }
@@ -379,10 +386,10 @@ func (r *run) worker() bool {
 func (r *run) careless() bool {
 	done := false
 	for _, p := range r.probes {
-		d, ok := r.detour(p)
-		if !ok || r.lab.Kprobes.Queue(p.at()) == "" || r.jumps(p) {
+		if !r.carelessDue(p) {
 			continue
 		}
+		d, _ := r.detour(p)
 		if err := r.lab.Machine.PokeText(p.at(), d.Jump[:]); err != nil {
 			r.say(err.Error())
 			continue
@@ -391,6 +398,12 @@ func (r *run) careless() bool {
 		r.moments = append(r.moments, r.capture("worker", "the jump is written, all five bytes at once; no task was waited for"))
 	}
 	return done
+}
+
+// carelessDue: a careless patcher would write the probe's jump now.
+func (r *run) carelessDue(p *planted) bool {
+	_, ok := r.detour(p)
+	return ok && r.registered && !r.gone && r.lab.Kprobes.Queue(p.at()) != "" && !r.jumps(p)
 }
 
 // jumps: the jump is in place.

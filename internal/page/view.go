@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,6 +21,8 @@ type View struct {
 	Moved bool `json:"moved"`
 	// Events are the events of the last step; the one with the index Sub is shown.
 	Events []Event `json:"events"`
+	// Did says what the last step did, if it has no event.
+	Did    string  `json:"did"`
 	CPUs   []CPU   `json:"cpus"`
 	Code   []Code  `json:"code"`
 	Probes []State `json:"probes"`
@@ -28,6 +31,8 @@ type View struct {
 	// something to do.
 	Module string `json:"module"`
 	Worker bool   `json:"worker"`
+	// Next takes the next step when everybody steps in turn, as in a schedule; "" if nobody can.
+	Next string `json:"next"`
 }
 
 // Event is a step of the protocol.
@@ -151,11 +156,17 @@ func (r *run) view(sub int, moved bool) (*View, error) {
 	default:
 		v.Module = "register"
 	}
-	_, v.Worker = r.lab.Kprobes.WorkerDue()
-	if r.scenario.Careless {
-		v.Worker = r.registered && !r.gone
-	}
+	v.Worker = r.workerDue()
 	return v, nil
+}
+
+// workerDue: the worker has something to do.
+func (r *run) workerDue() bool {
+	if !r.scenario.Careless {
+		_, due := r.lab.Kprobes.WorkerDue()
+		return due
+	}
+	return slices.ContainsFunc(r.probes, r.carelessDue)
 }
 
 func (r *run) cpuView(n int, now, before *moment) CPU {

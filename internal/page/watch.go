@@ -2,11 +2,13 @@ package page
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"sync"
 
 	"kprobelab"
 	"kprobelab/kimage"
+	"kprobelab/x86"
 )
 
 // watchQuestion requests a machine after the steps of a schedule or, with a move, after the move.
@@ -20,8 +22,10 @@ type watchQuestion struct {
 	// Move is "", "forward" or "back"; By is "instruction" or "protocol".
 	Move string `json:"move"`
 	By   string `json:"by"`
-	// Who takes the steps forward, as in a schedule.
+	// Who takes the steps forward, as in a schedule; "" is everybody in turn.
 	Who string `json:"who"`
+	// Lead is a schedule that begins what everybody in turn do.
+	Lead string `json:"lead"`
 }
 
 func (p *Page) watch(q watchQuestion, _ []byte) (*View, error) {
@@ -33,9 +37,14 @@ func (p *Page) watch(q watchQuestion, _ []byte) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
+	lead, err := readSchedule(q.Lead)
+	if err != nil {
+		return nil, err
+	}
 	if err := p.goTo(img, q.Scenario, steps(list)); err != nil {
 		return nil, err
 	}
+	protocol := q.By == "protocol"
 	sub := q.Sub
 	if sub < -1 || sub >= len(p.run.moments) {
 		return nil, errRequest
@@ -44,12 +53,18 @@ func (p *Page) watch(q watchQuestion, _ []byte) (*View, error) {
 	switch q.Move {
 	case "":
 	case "forward":
-		if len(q.Who) != 1 {
+		who, once := p.run.turn(steps(lead), protocol, sub)
+		if q.Who != "" {
+			who, once = q.Who[0], false
+		}
+		if len(q.Who) > 1 {
 			return nil, errRequest
 		}
-		sub, moved, err = p.run.forward(q.By == "protocol", q.Who[0], sub)
+		if moved = who != 0; moved {
+			sub, moved, err = p.run.forward(protocol, once, who, sub)
+		}
 	case "back":
-		n, at := p.run.earlier(q.By == "protocol", sub)
+		n, at := p.run.earlier(protocol, sub)
 		moved = n != len(p.run.steps) || at != sub
 		sub, err = at, p.goTo(img, q.Scenario, slices.Clone(p.run.steps[:n]))
 	default:
@@ -58,7 +73,94 @@ func (p *Page) watch(q watchQuestion, _ []byte) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.run.view(sub, moved)
+	v, err := p.run.view(sub, moved)
+	if err != nil {
+		return nil, err
+	}
+	v.Did = p.run.did(protocol)
+	if who, _ := p.run.turn(steps(lead), protocol, sub); who != 0 {
+		v.Next = string(who)
+	}
+	return v, nil
+}
+
+// turn chooses who takes the next step when everybody steps in turn, 0 if nobody can. It depends on
+// the steps taken and on nothing else. once: that is one step, as the lead has it.
+func (r *run) turn(lead []byte, protocol bool, sub int) (who byte, once bool) {
+	n := len(r.steps)
+	switch {
+	case protocol && r.inside(sub):
+		return r.steps[n-1], false
+	case n < len(lead) && bytes.HasPrefix(lead, r.steps):
+		return lead[n], true
+	case !r.registered && len(r.probes) > 0:
+		return 'm', false
+	}
+	all := make([]byte, len(r.tasks)+1) // the CPUs, then the worker
+	for i, t := range r.tasks {
+		if !t.Done() {
+			all[i] = 'a' + byte(i)
+		}
+	}
+	if r.workerDue() {
+		all[len(r.tasks)] = 'w'
+	}
+	last := len(r.tasks)
+	for _, who := range r.steps {
+		if who != 'm' && who != 'w' {
+			last = int(who - 'a')
+		} else if who == 'w' {
+			last = len(r.tasks)
+		}
+	}
+	for i := range all {
+		if who := all[(last+1+i)%len(all)]; who != 0 {
+			return who, false
+		}
+	}
+	return 0, false
+}
+
+// did says in a sentence what the last step did, if it has no event; by the protocol, what all steps
+// since the last event did.
+func (r *run) did(protocol bool) string {
+	k := len(r.steps)
+	if k == 0 || len(r.moments) > 0 {
+		return ""
+	}
+	who := r.steps[k-1]
+	if who < 'a' || int(who-'a') >= len(r.tasks) {
+		return "The " + nameOf(who) + " has done nothing that is shown here."
+	}
+	n := 1
+	for protocol && n < k && r.steps[k-1-n] == who && r.counts[k-1-n] == 0 {
+		n++
+	}
+	cpu := int(who - 'a')
+	text := fmt.Sprintf("%s ran %d instructions", nameOf(who), n)
+	if n == 1 {
+		at := r.calls[cpu][0].Symbol.Addr
+		if r.before.has[cpu] {
+			at = x86.Addr(r.before.regs[cpu].IP)
+		}
+		text = fmt.Sprintf("%s executed %s at %s", nameOf(who), r.insn(at), r.symbol(at))
+		if r.behindProbe(at) && !r.probed(at) && r.changed(at) {
+			text = fmt.Sprintf("%s executed % x at %s, the inside of the jump", nameOf(who), r.read(at, 2), r.symbol(at))
+		}
+	}
+	switch t := r.tasks[cpu]; {
+	case t.Err() != nil:
+		return text + fmt.Sprintf(", and failed: %v. This is an oops.", t.Err())
+	case t.Done():
+		return text + " and returned " + r.results(cpu) + "."
+	}
+	return text + "."
+}
+
+// changed: the watched byte differs from the image's.
+func (r *run) changed(a x86.Addr) bool {
+	var b [1]byte
+	return r.img.CodeAt(a, b[:]) == 1 && string(r.read(a, 1)) != string(b[:])
 }
 
 // named returns the open image of a name, the guest kernel for "".
@@ -102,11 +204,11 @@ func (p *Page) goTo(img *kimage.Image, s Scenario, all []byte) error {
 
 // forward goes on: by an instruction, or to the next event of the protocol. If another one than who
 // took the last step, that step is at its end first.
-func (r *run) forward(protocol bool, who byte, sub int) (at int, moved bool, err error) {
+func (r *run) forward(protocol, once bool, who byte, sub int) (at int, moved bool, err error) {
 	switch {
 	case protocol && r.inside(sub) && who == r.steps[len(r.steps)-1]:
 		return sub + 1, true, nil
-	case !protocol && sub >= 0:
+	case !protocol && sub >= 0 && who == r.steps[len(r.steps)-1]:
 		return -1, true, nil
 	}
 	for {
@@ -123,6 +225,8 @@ func (r *run) forward(protocol bool, who byte, sub int) (at int, moved bool, err
 			return -1, true, nil
 		case len(r.moments) > 0:
 			return 0, true, nil
+		case once:
+			return -1, true, nil
 		}
 		moved = true
 	}

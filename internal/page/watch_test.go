@@ -262,6 +262,59 @@ func TestWhoIsAskedToStepSteps(t *testing.T) {
 	require.Equal(t, "CPU 1", w.Events[w.Sub].Who)
 }
 
+// The order in which everybody steps in turn depends on the steps taken alone, so that a demonstration
+// can be given twice.
+func TestEverybodyInTurnIsTheSameEachTime(t *testing.T) {
+	w := watch(t, one("kprobe gcd+0x5", "gcd(12, 18)\ngcd(7, 21)"))
+	play := func() string {
+		w.Schedule, w.Sub = "", -1
+		w.ask(nil)
+		for w.Next != "" {
+			w.forward("", "protocol")
+			require.True(t, w.Moved)
+		}
+		return w.Schedule
+	}
+	first := play()
+	require.Equal(t, first, play())
+	require.Equal(t, "has returned 6", w.CPUs[0].State)
+	require.Equal(t, "has returned 7", w.CPUs[1].State)
+	w.forward("", "protocol")
+	require.False(t, w.Moved, "nobody can step")
+	// The lead comes first, an instruction where it says one.
+	w.scenario["lead"], w.Schedule, w.Sub = "ab2m", "", -1
+	for range 5 {
+		w.forward("", "protocol")
+	}
+	require.True(t, strings.HasPrefix(w.Schedule, "ab2m"), w.Schedule)
+}
+
+// A step without events has a sentence that says what ran and how it ended.
+func TestWhatAStepWithoutEventsDid(t *testing.T) {
+	w := watch(t, one("kprobe strlen+0x5", `strlen("hello")`))
+	require.Empty(t, w.Did)
+	w.forward("m", "protocol")
+	w.forward("a", "instruction")
+	require.Regexp(t, `^CPU 0 executed nopl .* at strlen\.$`, w.Did)
+	for w.CPUs[0].Can {
+		w.forward("a", "protocol")
+	}
+	require.Regexp(t, `^CPU 0 ran \d\d instructions and returned 5\.$`, w.Did)
+
+	w = watch(t, map[string]any{"probes": "kprobe opt_yes", "calls": "opt_yes(1)", "careless": true})
+	for _, who := range []string{"a", "m", "w"} {
+		w.forward(who, "instruction")
+	}
+	for w.CPUs[0].Can {
+		w.forward("a", "instruction")
+	}
+	require.Regexp(t, `^CPU 0 executed 00 3f at opt_yes.0x3, the inside of the jump.*oops`, w.Did)
+
+	w = watch(t, one("kprobe gcd+0x5\nkprobe gcd+0x6", "gcd(12, 18)"))
+	w.forward("m", "instruction")
+	require.Equal(t, "the module has registered 1 of 2 probes; kprobe gcd+0x6 is refused, EILSEQ", w.Events[0].Text)
+}
+
 func TestHitsOfAJprobeAreCounted(t *testing.T) {
 	w := watch(t, map[string]any{"probes": "jprobe sys_open jsys_open", "calls": `sys_open("/etc/passwd", 0, 0)`, "release": "4.4"})
 	w.forward("m", "protocol")
