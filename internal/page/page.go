@@ -80,6 +80,8 @@ type Hello struct {
 	// Releases are the kernels with rules of their own.
 	Releases []Release `json:"releases"`
 	Default  string    `json:"default"`
+	// Scenarios are the machines that the page offers.
+	Scenarios []Named `json:"scenarios"`
 	// MaxImage is the largest image in bytes, MaxCode the most bytes of a
 	// function that are explained.
 	MaxImage int64 `json:"max_image"`
@@ -93,7 +95,7 @@ type Release struct {
 }
 
 func hello() *Hello {
-	h := &Hello{Default: profile.Default, MaxImage: MaxImage, MaxCode: MaxCode}
+	h := &Hello{Default: profile.Default, Scenarios: scenarios, MaxImage: MaxImage, MaxCode: MaxCode}
 	for _, name := range profile.All() {
 		c, _ := profile.Named(name)
 		h.Releases = append(h.Releases, Release{name, c.Describes})

@@ -25,6 +25,23 @@ type Scenario struct {
 	Careless bool `json:"careless"`
 }
 
+// Named is a scenario that the page offers.
+type Named struct {
+	Name string `json:"name"`
+	Scenario
+	// Lead is a schedule that begins what everybody in turn do, so that what the name says happens.
+	Lead string `json:"lead"`
+}
+
+var scenarios = []Named{
+	{"an int3 and a step", Scenario{Probes: "kprobe strlen+0x5 post", Calls: `strlen("hello")`}, ""},
+	{"two CPUs, one probe", Scenario{Probes: "kprobe gcd+0x5", Calls: "gcd(12, 18)\ngcd(7, 21)"}, ""},
+	{"a return probe", Scenario{Probes: "kretprobe fib:3", Calls: "fib(3)"}, ""},
+	{"a jump in place of the int3", Scenario{Probes: "kprobe opt_yes", Calls: "opt_yes(1)\nopt_yes(2)"}, "ma8w13"},
+	{"a jump, written carelessly", Scenario{Probes: "kprobe opt_yes", Calls: "opt_yes(1)\nopt_yes(2)", Careless: true}, "amwa"},
+	{"a handler that changes ip", Scenario{Probes: "kprobe leaf goto leaf2", Calls: "leaf(1)"}, ""},
+}
+
 // probe is a line of Scenario.Probes.
 type probe struct {
 	text string

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"kprobelab"
+	"kprobelab/internal/bounded"
 	"kprobelab/kimage"
 	"kprobelab/x86"
 )
@@ -53,15 +54,15 @@ func (p *Page) watch(q watchQuestion, _ []byte) (*View, error) {
 	switch q.Move {
 	case "":
 	case "forward":
-		who, once := p.run.turn(steps(lead), protocol, sub)
+		who, most := p.run.turn(steps(lead), protocol, sub)
 		if q.Who != "" {
-			who, once = q.Who[0], false
+			who, most = q.Who[0], bounded.PageSteps
 		}
 		if len(q.Who) > 1 {
 			return nil, errRequest
 		}
 		if moved = who != 0; moved {
-			sub, moved, err = p.run.forward(protocol, once, who, sub)
+			sub, moved, err = p.run.forward(protocol, most, who, sub)
 		}
 	case "back":
 		n, at := p.run.earlier(protocol, sub)
@@ -85,16 +86,18 @@ func (p *Page) watch(q watchQuestion, _ []byte) (*View, error) {
 }
 
 // turn chooses who takes the next step when everybody steps in turn, 0 if nobody can. It depends on
-// the steps taken and on nothing else. once: that is one step, as the lead has it.
-func (r *run) turn(lead []byte, protocol bool, sub int) (who byte, once bool) {
+// the steps taken and on nothing else. most is the number of steps that the lead has there.
+func (r *run) turn(lead []byte, protocol bool, sub int) (who byte, most int) {
 	n := len(r.steps)
 	switch {
 	case protocol && r.inside(sub):
-		return r.steps[n-1], false
+		return r.steps[n-1], bounded.PageSteps
 	case n < len(lead) && bytes.HasPrefix(lead, r.steps):
-		return lead[n], true
+		for lead = lead[n:]; most < len(lead) && lead[most] == lead[0]; most++ {
+		}
+		return lead[0], most
 	case !r.registered && len(r.probes) > 0:
-		return 'm', false
+		return 'm', bounded.PageSteps
 	}
 	all := make([]byte, len(r.tasks)+1) // the CPUs, then the worker
 	for i, t := range r.tasks {
@@ -115,10 +118,10 @@ func (r *run) turn(lead []byte, protocol bool, sub int) (who byte, once bool) {
 	}
 	for i := range all {
 		if who := all[(last+1+i)%len(all)]; who != 0 {
-			return who, false
+			return who, bounded.PageSteps
 		}
 	}
-	return 0, false
+	return 0, 0
 }
 
 // did says in a sentence what the last step did, if it has no event; by the protocol, what all steps
@@ -202,9 +205,9 @@ func (p *Page) goTo(img *kimage.Image, s Scenario, all []byte) error {
 	return nil
 }
 
-// forward goes on: by an instruction, or to the next event of the protocol. If another one than who
+// forward goes on: by an instruction, or to the next event of the protocol, at most this many steps. If another one than who
 // took the last step, that step is at its end first.
-func (r *run) forward(protocol, once bool, who byte, sub int) (at int, moved bool, err error) {
+func (r *run) forward(protocol bool, most int, who byte, sub int) (at int, moved bool, err error) {
 	switch {
 	case protocol && r.inside(sub) && who == r.steps[len(r.steps)-1]:
 		return sub + 1, true, nil
@@ -225,10 +228,11 @@ func (r *run) forward(protocol, once bool, who byte, sub int) (at int, moved boo
 			return -1, true, nil
 		case len(r.moments) > 0:
 			return 0, true, nil
-		case once:
+		case most == 1:
 			return -1, true, nil
 		}
 		moved = true
+		most--
 	}
 }
 

@@ -289,6 +289,39 @@ func TestEverybodyInTurnIsTheSameEachTime(t *testing.T) {
 	require.True(t, strings.HasPrefix(w.Schedule, "ab2m"), w.Schedule)
 }
 
+// By Forward alone, what a scenario is named for happens.
+func TestScenariosShowWhatTheirNamesSay(t *testing.T) {
+	var h page.Hello
+	ask(t, &page.Page{}, map[string]any{"do": "hello"}, nil, &h)
+	happens := map[string]string{
+		"an int3 and a step":          "resume at the copy in the slot",
+		"two CPUs, one probe":         "CPU 1: pre handler",
+		"a return probe":              "the real return address is restored",
+		"a jump in place of the int3": "CPU 1: the jump at the probed address led to the detour buffer",
+		"a jump, written carelessly":  "This is an oops.",
+		"a handler that changes ip":   "the trampoline returns to where it left ip",
+	}
+	require.Len(t, h.Scenarios, len(happens))
+	for _, s := range h.Scenarios {
+		t.Run(s.Name, func(t *testing.T) {
+			w := watch(t, map[string]any{"probes": s.Probes, "calls": s.Calls, "careless": s.Careless, "release": "6.1", "lead": s.Lead})
+			var said strings.Builder
+			for range 100 {
+				if w.forward("", "protocol"); !w.Moved {
+					break
+				}
+				if fmt.Fprintln(&said, w.Did); w.Sub >= 0 {
+					fmt.Fprintf(&said, "%s: %s\n", w.Events[w.Sub].Who, w.event())
+				}
+			}
+			require.True(t, strings.HasPrefix(w.Schedule, s.Lead), w.Schedule)
+			require.Empty(t, w.Next, "it comes to its end")
+			require.NotEmpty(t, happens[s.Name])
+			require.Contains(t, said.String(), happens[s.Name])
+		})
+	}
+}
+
 // A step without events has a sentence that says what ran and how it ended.
 func TestWhatAStepWithoutEventsDid(t *testing.T) {
 	w := watch(t, one("kprobe strlen+0x5", `strlen("hello")`))

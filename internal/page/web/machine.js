@@ -7,7 +7,7 @@ const mostApart = 400;
 // Machine shows a machine in an element. changed(machine) is called after each move.
 class Machine {
   constructor(box, changed) {
-    Object.assign(this, { box, changed, scenario: null, view: null, who: "turn", by: "protocol", turn: 0, playing: null, last: -1 });
+    Object.assign(this, { box, changed, scenario: null, view: null, who: "turn", by: "protocol", turn: 0, playing: null });
     // apart: each step is a part of the order of its own.
     this.apart = false;
     // folded are the details that the reader has closed; on a narrow page all are.
@@ -45,31 +45,13 @@ class Machine {
     return this.ask({ schedule: this.view.schedule, sub: this.view.sub, by: this.by, ...q });
   }
 
-  // next chooses the CPU, worker or module that takes the next step, in turn.
-  next() {
-    const v = this.view;
-    if (v.module === "register") return "m";
-    const all = [...v.cpus.map((c, i) => (c.can ? "abcd"[i] : null)), v.worker ? "w" : null];
-    for (let i = 1; i <= all.length; i++) {
-      const n = (this.last + i) % all.length;
-      if (all[n]) {
-        this.last = n;
-        return all[n];
-      }
-    }
-    return null;
-  }
-
+  // forward lets who step; without it, the one that is chosen, or everybody in turn.
   async forward(who) {
-    const inside = this.by === "protocol" && this.view.sub >= 0 && this.view.sub + 1 < this.view.events.length;
-    who ??= this.who === "turn" ? (inside ? this.view.schedule.replace(/\d+$/, "").at(-1) : this.next()) : this.who;
-    if (!who) return false;
-    await this.move({ move: "forward", who });
+    await this.move({ move: "forward", who: who ?? (this.who === "turn" ? "" : this.who) });
     return this.view.moved;
   }
 
   async back() {
-    this.last = -1;
     await this.move({ move: "back" });
     return this.view.moved;
   }
@@ -201,9 +183,9 @@ class Machine {
 
   events(at) {
     const v = this.view;
-    this.update(at, "events", [v.events, v.sub, v.steps > 0], () => [
+    this.update(at, "events", [v.events, v.sub, v.did], () => [
       el("div", { class: "events", "aria-live": "polite" }, el("h3", {}, "What the last step did"),
-        v.events.length === 0 ? el("p", {}, v.steps ? "An instruction, and nothing of kprobes." : "Nothing yet.")
+        v.events.length === 0 ? el("p", {}, v.did || "Nothing yet.")
           : el("ol", {}, ...v.events.map((e, i) => el("li", i === v.sub ? { class: "current", "aria-current": "step" } : {}, `${e.who}: ${e.text}`))))]);
   }
 

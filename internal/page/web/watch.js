@@ -1,25 +1,16 @@
 // Watch: a machine of one's own.
 
-const scenarios = [
-  { name: "an int3 and a step", probes: "kprobe strlen+0x5 post", calls: 'strlen("hello")' },
-  { name: "two CPUs, one probe", probes: "kprobe gcd+0x5", calls: "gcd(12, 18)\ngcd(7, 21)" },
-  { name: "a return probe", probes: "kretprobe fib:3", calls: "fib(3)" },
-  { name: "a jump in place of the int3", probes: "kprobe opt_yes", calls: "opt_yes(1)\nopt_yes(2)" },
-  { name: "a jump, written carelessly", probes: "kprobe opt_yes", calls: "opt_yes(1)\nopt_yes(2)", careless: true },
-  { name: "a handler that changes ip", probes: "kprobe leaf goto leaf2", calls: "leaf(1)" },
-];
-
 const watch = { machine: null };
 
 views.watch = {
   begin() {
-    for (const [i, s] of scenarios.entries()) $("scenario").append(el("option", { value: i }, s.name));
+    for (const [i, s] of hello.scenarios.entries()) $("scenario").append(el("option", { value: i }, s.name));
     $("scenario").append(el("option", { value: "" }, "the input below"));
     $("watch-release").append(el("option", { value: "" }, "its own"));
     for (const r of hello.releases) $("watch-release").append(el("option", { value: r.name }, r.name));
     watch.machine = new Machine($("machine"), remembered);
     $("scenario").addEventListener("change", () => {
-      const s = scenarios[$("scenario").value];
+      const s = hello.scenarios[$("scenario").value];
       if (s) fill({ ...s, release: $("watch-release").value || hello.default, image: "" });
       again();
     });
@@ -38,11 +29,11 @@ views.watch = {
   async show(state) {
     if (!hello) return;
     const own = state.has("calls");
-    const s = own ? Object.fromEntries(["probes", "calls", "release", "image"].map((k) => [k, state.get(k) ?? ""])) : { ...scenarios[0], image: "" };
+    const s = own ? Object.fromEntries(["probes", "calls", "release", "image"].map((k) => [k, state.get(k) ?? ""])) : { ...hello.scenarios[0], image: "" };
     s.careless = own ? state.has("careless") : false;
     if (!s.image) s.release ||= hello.default;
     fill(s);
-    $("scenario").value = String(scenarios.findIndex((x) => x.probes === s.probes && x.calls === s.calls && !!x.careless === s.careless)).replace("-1", "");
+    $("scenario").value = String(hello.scenarios.findIndex((x) => x.probes === s.probes && x.calls === s.calls && !!x.careless === s.careless)).replace("-1", "");
     await watch.machine.show(written(), state.get("schedule") ?? "", sub(state.get("sub")));
   },
 };
@@ -69,6 +60,7 @@ function images(chosen) {
 
 const written = () => ({
   probes: $("probes").value, calls: $("calls").value, careless: $("careless").checked, image: $("watch-image").value,
+  lead: hello.scenarios[$("scenario").value]?.lead ?? "",
   release: $("watch-release").selectedIndex < 0 ? watch.release : $("watch-release").value, // a release that there is not is complained about
 });
 
