@@ -45,7 +45,7 @@ func (p *Page) watch(q watchQuestion, _ []byte) (*View, error) {
 	if err := p.goTo(img, q.Scenario, steps(list)); err != nil {
 		return nil, err
 	}
-	protocol := q.By == "protocol"
+	protocol := q.By == byProtocol
 	sub := q.Sub
 	if sub < -1 || sub >= len(p.run.moments) {
 		return nil, errRequest

@@ -32,7 +32,8 @@ views.lesson = {
     $("lesson-question").textContent = l.question;
     $("answer-form-is").textContent = `(${l.form})`;
     $("answer-form").hidden = false;
-    await lesson.machine.show({ ...l.scenario, image: "" }, known ? state.get("schedule") ?? "" : "", known ? sub(state.get("sub")) : -1);
+    lesson.machine.by = l.by;
+    await lesson.machine.show({ ...l.scenario, image: "", lead: l.lead, start: l.start }, known ? state.get("schedule") ?? l.start : l.start, known ? sub(state.get("sub")) : -1);
     if (!known) throw new Error(`There is no lesson "${text}": the address has been changed.`);
   },
 };

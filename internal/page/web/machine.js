@@ -27,14 +27,15 @@ class Machine {
     try {
       await this.ask({ schedule, sub });
     } catch (e) {
-      if (schedule !== "" || sub >= 0) await this.ask({ schedule: "", sub: -1 }).catch(() => {});
+      const start = scenario.start ?? "";
+      if (schedule !== start || sub >= 0) await this.ask({ schedule: start, sub: -1 }).catch(() => {});
       throw e;
     }
   }
 
   async ask(q) {
     const turn = ++this.turn;
-    const v = await question({ do: "watch", ...this.scenario, ...q });
+    const v = await question({ do: "watch", ...this.scenario, by: this.by, ...q });
     if (turn !== this.turn) return; // a later question is under way
     this.view = v;
     this.draw();
@@ -42,7 +43,7 @@ class Machine {
   }
 
   move(q) {
-    return this.ask({ schedule: this.view.schedule, sub: this.view.sub, by: this.by, ...q });
+    return this.ask({ schedule: this.view.schedule, sub: this.view.sub, ...q });
   }
 
   // forward lets who step; without it, the one that is chosen, or everybody in turn.
@@ -111,7 +112,7 @@ class Machine {
     const who = [["turn", "everybody in turn"], ...v.cpus.map((c, i) => ["abcd"[i], c.name]), ["m", "the module"], ["w", "the worker"]];
     this.update(at, "controls", [v.steps, v.cpus.length, !!this.playing, this.by, this.who], () => [
       el("div", { class: "controls", role: "toolbar", "aria-label": "Steps", onkeydown: (e) => this.key(e) },
-        this.button("begin", "Begin again", () => this.ask({ schedule: "", sub: -1 })),
+        this.button("begin", "Begin again", () => this.ask({ schedule: this.scenario.start ?? "", sub: -1 })),
         this.button("back", "◀ Back", () => this.back()),
         this.button("forward", "Forward ▶", () => this.forward()),
         this.button("play", this.playing ? "Stop" : "Play", async () => this.play()),
