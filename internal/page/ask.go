@@ -72,11 +72,16 @@ type Byte struct {
 	Name  string `json:"errno_name,omitempty"`
 	Rule  string `json:"rule,omitempty"`
 	Why   string `json:"why,omitempty"`
+	// Kind is the answer in a word: "refused", "ftrace", "optimized", "accepted"; "inside" for a byte
+	// inside an instruction.
+	Kind string `json:"kind"`
 	// How says how the probe runs while there is no jump.
 	How       string   `json:"how,omitempty"`
 	Optimized bool     `json:"optimized"`
 	Reasons   []Reason `json:"reasons"`
 	Hazards   []string `json:"hazards,omitempty"`
+	// way is Kind for a byte that begins an instruction.
+	way string
 }
 
 // Reason is a rule that keeps the probe from becoming a jump.
@@ -177,6 +182,7 @@ func answers(s *report.Scan, sym kimage.Symbol) *Function {
 		if i := int(step.Addr.Sub(sym.Addr)); step.Err == nil && i < len(code) {
 			b := code[i:min(i+step.Insn.Length, len(code))]
 			f.Bytes[i].Text, f.Bytes[i].Length = decoder.Text(b, step.Addr), len(b)
+			f.Bytes[i].Kind = f.Bytes[i].way
 		}
 	}
 	return f
@@ -185,7 +191,7 @@ func answers(s *report.Scan, sym kimage.Symbol) *Function {
 func newByte(off int, value byte, start x86.Addr, e *report.Explanation) Byte {
 	b := Byte{
 		Offset: off, Value: fmt.Sprintf("%02x", value), Errno: e.Errno, Rule: e.RegisterReason.String(), Why: e.RegisterWhy,
-		How: e.How, Optimized: e.Optimized, Reasons: []Reason{},
+		How: e.How, Optimized: e.Optimized, Reasons: []Reason{}, Kind: "inside", way: kindOf(e),
 	}
 	if e.Errno != 0 {
 		b.Name = errno.Errno(-e.Errno).Name()
@@ -203,6 +209,27 @@ func newByte(off int, value byte, start x86.Addr, e *report.Explanation) Byte {
 	return b
 }
 
+// kindOf is the answer to a probe in a word.
+func kindOf(e *report.Explanation) string {
+	switch {
+	case e.Errno != 0:
+		return "refused"
+	case e.Ftrace:
+		return "ftrace"
+	case e.Optimized:
+		return "optimized"
+	}
+	return "accepted"
+}
+
+// optimizations say for each kind whether a jump takes the place of the int3.
+var optimizations = map[string]string{
+	"refused":   "A refused probe is never optimized. Below stands what else would be in the way.",
+	"ftrace":    "No int3, so nothing to optimize: the function tracer's no-operation becomes a call of its trampoline, which calls the probe. debugfs lists it as [FTRACE].",
+	"optimized": "Optimization: yes. A jump to the detour buffer takes the place of the int3.",
+	"accepted":  "Optimization: no. The probe keeps its int3.",
+}
+
 // openQuestion opens an image; without a file, the one that is open, by other rules,
 // and without that, the guest kernel.
 type openQuestion struct {
@@ -214,6 +241,28 @@ type openQuestion struct {
 type Opened struct {
 	Image     *report.Image `json:"image"`
 	Functions int           `json:"functions"`
+	// Build is the image's build id, "" if it has none.
+	Build string `json:"build"`
+}
+
+// identity names the image that an answer has to be about, by name and build id; an empty name is
+// whichever is open.
+type identity struct {
+	Image string `json:"image"`
+	Build string `json:"build"`
+}
+
+// check complains if another image is open, or none.
+func (i identity) check(o *opened) error {
+	switch {
+	case i.Image == "":
+		return nil
+	case o == nil || o.name != i.Image:
+		return fmt.Errorf("the image %s is not open here; drop its file on the page", i.Image)
+	case i.Build != "" && i.Build != o.img.BuildID():
+		return fmt.Errorf("the image %s that is open here is another one: its build id is %s, not %s; drop the right file on the page", i.Image, o.img.BuildID(), i.Build)
+	}
+	return nil
 }
 
 func (p *Page) open(q openQuestion, file []byte) (*Opened, error) {
@@ -249,7 +298,7 @@ func (p *Page) open(q openQuestion, file []byte) (*Opened, error) {
 		return nil, err
 	}
 	p.image = &o
-	return &Opened{Image: report.DescribeImage(img), Functions: len(functions)}, nil
+	return &Opened{Image: report.DescribeImage(img), Functions: len(functions), Build: img.BuildID()}, nil
 }
 
 // atImage returns the open image, the guest kernel if none is open.
@@ -306,10 +355,14 @@ func (p *Page) search(q searchQuestion, _ []byte) (*Search, error) {
 }
 
 type functionQuestion struct {
+	identity
 	Name string `json:"name"`
 }
 
 func (p *Page) function(q functionQuestion, _ []byte) (*Function, error) {
+	if err := q.check(p.image); err != nil {
+		return nil, err
+	}
 	o, err := p.atImage()
 	if err != nil {
 		return nil, err
@@ -335,6 +388,7 @@ func (o *opened) function(name string) (kimage.Symbol, error) {
 // explainQuestion is one byte of a function of the image or, with code, of that code.
 type explainQuestion struct {
 	codeQuestion
+	identity
 	Name   string `json:"name"`
 	Offset int    `json:"offset"`
 }
@@ -343,6 +397,10 @@ type explainQuestion struct {
 type Explained struct {
 	*report.Explanation
 	Text string `json:"text"`
+	// Optimization says in a sentence whether a jump takes the place of the int3.
+	Optimization string `json:"optimization"`
+	// Inside says in which instruction the byte is, "" if one begins there.
+	Inside string `json:"inside,omitempty"`
 }
 
 func (p *Page) explain(q explainQuestion, _ []byte) (*Explained, error) {
@@ -362,7 +420,14 @@ func (p *Page) explain(q explainQuestion, _ []byte) (*Explained, error) {
 	if err := e.WriteText(&text, report.Style{Bold: plain, Red: plain, Cyan: plain}); err != nil {
 		return nil, err
 	}
-	return &Explained{e, text.String()}, nil
+	inside := ""
+	for step := range kimage.NewWalker(s.View, &s.Profile.Decoder).Function(sym) {
+		if i := int(step.Addr.Sub(sym.Addr)); step.Err == nil && i < q.Offset && i+step.Insn.Length > q.Offset {
+			code := make([]byte, step.Insn.Length)
+			inside = fmt.Sprintf("This byte is inside of %s at +%d.", decoder.Text(code[:s.View.CodeAt(step.Addr, code)], step.Addr), i)
+		}
+	}
+	return &Explained{e, text.String(), optimizations[kindOf(e)], inside}, nil
 }
 
 // about is the function of the question.
@@ -373,6 +438,9 @@ func (p *Page) about(q *explainQuestion) (*report.Scan, kimage.Symbol, error) {
 			return nil, kimage.Symbol{}, err
 		}
 		return s, s.Symbols[0], nil
+	}
+	if err := q.check(p.image); err != nil {
+		return nil, kimage.Symbol{}, err
 	}
 	o, err := p.atImage()
 	if err != nil {
@@ -387,6 +455,8 @@ func (e *Explained) MarshalJSON() ([]byte, error) {
 	type plain report.Explanation
 	return json.Marshal(struct {
 		*plain
-		Text string `json:"text"`
-	}{(*plain)(e.Explanation), e.Text})
+		Text         string `json:"text"`
+		Optimization string `json:"optimization"`
+		Inside       string `json:"inside,omitempty"`
+	}{(*plain)(e.Explanation), e.Text, e.Optimization, e.Inside})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"kprobelab"
 	"kprobelab/internal/page"
 	"kprobelab/internal/report"
 	"kprobelab/profile"
@@ -201,5 +202,40 @@ func TestAssemblyIsAnsweredAsItsBytes(t *testing.T) {
 		q, err := json.Marshal(map[string]string{"do": "code", "asm": text})
 		require.NoError(t, err)
 		require.Contains(t, complaint(t, p, string(q), nil), says)
+	}
+}
+
+// A probe of the function tracer has no int3 that it could keep, and a byte inside an instruction is
+// told as such.
+func TestKindsOfAnswers(t *testing.T) {
+	p := &page.Page{}
+	var f page.Function
+	ask(t, p, map[string]any{"do": "function", "name": "gcd"}, nil, &f)
+	require.Equal(t, "ftrace", f.Bytes[0].Kind)
+	require.Equal(t, "inside", f.Bytes[1].Kind)
+	explain := func(name string, at int) string {
+		return p.Answer(fmt.Sprintf(`{"do":"explain","name":%q,"offset":%d}`, name, at), nil)
+	}
+	require.Contains(t, explain("gcd", 0), "No int3, so nothing to optimize")
+	require.NotContains(t, explain("gcd", 0), "keeps its int3.")
+	require.Contains(t, explain("gcd", 2), "inside of nop")
+	require.NotContains(t, explain("gcd", 0), "inside of")
+	require.Contains(t, explain("opt_yes", 0), "Optimization: yes.")
+	require.Contains(t, explain("opt_no_jump_in", 0), "Optimization: no. The probe keeps its int3.")
+}
+
+// An answer is about the image that the address names, or there is none.
+func TestAnswersAreOfTheNamedImage(t *testing.T) {
+	p := &page.Page{}
+	const of = `{"do":%q,"name":"gcd","offset":0,"calls":"gcd(1,2)","sub":-1,"image":%q,"build":%q}`
+	for _, do := range []string{"function", "explain", "watch"} {
+		require.Contains(t, complaint(t, p, fmt.Sprintf(of, do, "vmlinuz", ""), nil), "vmlinuz is not open here")
+	}
+	var o page.Opened
+	ask(t, p, map[string]any{"do": "open", "name": "vmlinuz"}, kprobelab.GuestELF(), &o)
+	for _, do := range []string{"function", "explain", "watch"} {
+		require.Contains(t, complaint(t, p, fmt.Sprintf(of, do, "vmlinuz", "0123"), nil), "is another one")
+		require.Contains(t, complaint(t, p, fmt.Sprintf(of, do, "other", o.Build), nil), "other is not open here")
+		require.NotContains(t, p.Answer(fmt.Sprintf(of, do, "vmlinuz", o.Build), nil), `{"error"`)
 	}
 }

@@ -21,6 +21,8 @@ type View struct {
 	Moved bool `json:"moved"`
 	// Events are the events of the last step; the one with the index Sub is shown.
 	Events []Event `json:"events"`
+	// Dropped is a schedule of the steps that had nothing to do, and were left out.
+	Dropped string `json:"dropped,omitempty"`
 	// Did says what the last step did, if it has no event.
 	Did    string  `json:"did"`
 	CPUs   []CPU   `json:"cpus"`

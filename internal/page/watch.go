@@ -15,9 +15,11 @@ import (
 // watchQuestion requests a machine after the steps of a schedule or, with a move, after the move.
 type watchQuestion struct {
 	Scenario
-	// Image names the image that has to be open; empty: the guest kernel.
-	Image    string `json:"image"`
+	// identity names the image that has to be open; empty: the guest kernel.
+	identity
 	Schedule string `json:"schedule"`
+	// Loose: steps of the schedule that have nothing to do are left out.
+	Loose bool `json:"loose"`
 	// Sub is the number of an event of the last step, -1 for the step's end.
 	Sub int `json:"sub"`
 	// Move is "", "forward" or "back"; By is "instruction" or "protocol".
@@ -30,6 +32,9 @@ type watchQuestion struct {
 }
 
 func (p *Page) watch(q watchQuestion, _ []byte) (*View, error) {
+	if err := q.check(p.image); err != nil {
+		return nil, err
+	}
 	img, err := p.named(q.Image)
 	if err != nil {
 		return nil, err
@@ -42,7 +47,13 @@ func (p *Page) watch(q watchQuestion, _ []byte) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.goTo(img, q.Scenario, steps(list)); err != nil {
+	all, dropped := steps(list), []byte(nil)
+	if q.Loose {
+		if all, dropped, err = possible(img, q.Scenario, all); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.goTo(img, q.Scenario, all); err != nil {
 		return nil, err
 	}
 	protocol := q.By == byProtocol
@@ -78,11 +89,32 @@ func (p *Page) watch(q watchQuestion, _ []byte) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.Did = p.run.did(protocol)
+	v.Did, v.Dropped = p.run.did(protocol), writeSchedule(dropped)
 	if who, _ := p.run.turn(steps(lead), protocol, sub); who != 0 {
 		v.Next = string(who)
 	}
 	return v, nil
+}
+
+// possible runs a schedule, and divides it into the steps that were taken and those for which there
+// was nothing to do.
+func possible(img *kimage.Image, s Scenario, all []byte) (taken, dropped []byte, err error) {
+	r, err := newRun(img, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer r.lab.Close()
+	r.unseen = true
+	for _, who := range all {
+		ran, err := r.step(who)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !ran {
+			dropped = append(dropped, who)
+		}
+	}
+	return r.steps, dropped, nil
 }
 
 // turn chooses who takes the next step when everybody steps in turn, 0 if nobody can. It depends on

@@ -322,6 +322,27 @@ func TestScenariosShowWhatTheirNamesSay(t *testing.T) {
 	}
 }
 
+// The call that comes before the registration needs fewer steps: the rest is left out, and named.
+func TestAnOrderThatNeedsFewerSteps(t *testing.T) {
+	w := watch(t, one("kprobe gcd+0x5", "gcd(12, 18)"))
+	w.forward("m", "instruction")
+	for w.CPUs[0].Can {
+		w.forward("a", "instruction")
+	}
+	n := w.Steps - 1
+	schedule := fmt.Sprintf(`{"do":"watch","probes":"kprobe gcd+0x5","calls":"gcd(12, 18)","sub":-1,"schedule":"a%dm"`, n)
+	require.Contains(t, complaint(t, w.p, schedule+`}`, nil), "not one that the page has made")
+	w.Schedule = fmt.Sprintf("a%dm", n)
+	w.ask(map[string]any{"loose": true})
+	require.Equal(t, "has returned 6", w.CPUs[0].State)
+	require.Equal(t, "unregister", w.Module)
+	require.Regexp(t, `^a\d*$`, w.Dropped)
+	schedule, dropped := w.Schedule, w.Dropped
+	w.ask(nil)
+	require.Equal(t, schedule, w.Schedule)
+	require.NotEqual(t, dropped, w.Dropped)
+}
+
 // A step without events has a sentence that says what ran and how it ended.
 func TestWhatAStepWithoutEventsDid(t *testing.T) {
 	w := watch(t, one("kprobe strlen+0x5", `strlen("hello")`))

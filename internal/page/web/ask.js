@@ -179,12 +179,10 @@ async function served() {
   }
 }
 
-// kind is a byte's colour: the kernel's answer to a probe there.
-const kind = (b) => (!b.text ? "inside" : b.errno ? "refused" : b.optimized ? "optimized" : "accepted");
-
 // words describe the kernel's answer to a probe at a byte.
 function words(b) {
   if (b.errno) return `refused, ${b.errno_name}: ${b.why}`;
+  if (b.kind === "ftrace") return "accepted, called by the function tracer (ftrace): no int3";
   if (b.optimized) return `accepted, ${b.how}; optimized`;
   const why = b.reasons.map((r) => r.id + (r.at === b.offset ? "" : ` at ${offset(r.at)}`));
   return `accepted, ${b.how}; not optimized: ${[...new Set(why)].join(", ")}`;
@@ -228,7 +226,7 @@ function draw() {
   }
   $("code").replaceChildren(
     compared(),
-    el("p", { class: "key" }, el("span", { class: "optimized" }, "optimized"), el("span", { class: "accepted" }, "accepted, keeps its int3"),
+    el("p", { class: "key" }, el("span", { class: "optimized" }, "optimized"), el("span", { class: "accepted" }, "accepted, keeps its int3"), el("span", { class: "ftrace" }, "accepted, called by ftrace"),
       el("span", { class: "refused" }, "refused"), el("span", { class: "inside" }, "inside of an instruction")),
     // On a narrow page the answer is below its instruction: then only the roles say that this is a table.
     el("table", { class: "code answers", role: "table" },
@@ -238,7 +236,7 @@ function draw() {
 
 function byteButton(b) {
   return el("button", {
-    type: "button", class: `byte ${kind(b)}`, "data-at": b.offset, tabindex: b.offset === (ask.at ?? 0) ? 0 : -1, "aria-pressed": "false",
+    type: "button", class: `byte ${b.kind}`, "data-at": b.offset, tabindex: b.offset === (ask.at ?? 0) ? 0 : -1, "aria-pressed": "false",
     "aria-label": `${offset(b.offset)}, byte ${b.value}: ${b.text ? words(b) : "inside of an instruction, refused"}`,
     onclick: () => choose(b.offset).catch(complain), onkeydown: moved,
   }, b.value);
@@ -276,12 +274,11 @@ async function choose(at) {
 
 function detail(e) {
   const d = el("div", {}, el("h3", {}, `A probe at ${e.symbol}${offset(e.offset)}`),
-    el("p", {}, e.instruction ? el("code", {}, e.instruction.text) : ""));
+    el("p", {}, e.inside || (e.instruction ? el("code", {}, e.instruction.text) : "")));
   d.append(el("p", {}, e.errno
     ? `Registration: refused. ${e.register_reason}: ${e.register_why}`
     : `Registration: accepted, ${e.how}.` + (e.emulation ? ` kprobes does to the registers what the instruction would (${e.emulation}).` : "")));
-  d.append(el("p", {}, e.optimized ? "Optimization: yes. A jump to the detour buffer takes the place of the int3." :
-    e.errno ? "Optimization: what is refused is no jump." : "Optimization: no. The probe keeps its int3."));
+  d.append(el("p", {}, e.optimization));
   if (e.reasons.length) {
     d.append(el("ol", { class: "reasons" }, ...e.reasons.map((r) => el("li", {},
       el("strong", {}, r.id), r.stops ? " (the kernel stops here)" : "", el("br", {}), r.sentence, el("br", {}), el("span", { class: "soft" }, r.source)))));
