@@ -55,12 +55,12 @@ func TestEveryLessonToItsEnd(t *testing.T) {
 		until(t, ctx, `document.querySelectorAll("#lesson-list li").length === 8`)
 		for n, answer := range answers {
 			eval[bool](t, ctx, fmt.Sprintf(`location.hash = "lesson?n=%d", true`, n+1))
-			until(t, ctx, fmt.Sprintf(`lesson.n === %d && !!lesson.machine.view && lesson.machine.view.steps === 0 && lesson.machine.scenario.probes === lesson.list[%d].scenario.probes`, n, n))
+			until(t, ctx, fmt.Sprintf(`lesson.n === %d && !!lesson.machine.view && lesson.machine.view.schedule === lesson.list[%d].start && lesson.machine.scenario.probes === lesson.list[%d].scenario.probes`, n, n, n))
 			if answer == "" {
 				for _, who := range []string{"a", "m", "w"} {
 					eval[bool](t, ctx, `(lesson.machine.by = "instruction", lesson.machine.forward("`+who+`"))`)
 				}
-				answer = eval[string](t, ctx, `document.querySelector("tr.here td:nth-of-type(2) span").textContent`)
+				answer = eval[string](t, ctx, `document.querySelector("#lesson-machine tr.here td:nth-of-type(2) span").textContent`)
 			}
 			eval[bool](t, ctx, `($("answer").value = "nonsense", $("answer-form").requestSubmit(), true)`)
 			until(t, ctx, `$("verdict").className === "wrong"`)
@@ -82,7 +82,7 @@ func TestAPlaceInALessonCanBeSent(t *testing.T) {
 				eval[bool](t, ctx, `lesson.machine.forward()`)
 			}
 			there := eval[string](t, ctx, `location.href`)
-			require.Contains(t, there, "schedule=m")
+			require.Contains(t, there, "schedule=")
 			fresh := tab(t, there)
 			until(t, fresh, `!!lesson.machine?.view`)
 			require.Equal(t, eval[string](t, ctx, hash), eval[string](t, fresh, hash), there)
@@ -210,7 +210,7 @@ func TestBadInputGetsASentence(t *testing.T) {
 			until(t, ctx, `!$("error").hidden`)
 			require.Contains(t, eval[string](t, ctx, `$("error").textContent`), c.says)
 			if strings.HasPrefix(c.place, "#lesson") {
-				until(t, ctx, `lesson.machine.view?.steps === 0`) // it can be begun
+				until(t, ctx, `lesson.machine.view?.schedule === lesson.machine.scenario.start`) // it can be begun
 			}
 			require.True(t, eval[bool](t, ctx, goesOn))
 		})

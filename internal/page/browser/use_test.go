@@ -76,10 +76,13 @@ func TestTheOrderIsDragged(t *testing.T) {
 	require.NoError(t, chromedp.Do(ctx, chromedp.DragAndDrop("[data-key=part4]", "[data-key=part2]")))
 	until(t, ctx, schedule+` === "mbaba"`)
 
+	// What has nothing to do in the new order is left out, and the change can be undone.
 	ctx = machine(t, "mw")
 	require.NoError(t, chromedp.Do(ctx, chromedp.DragAndDrop("[data-key=part1]", "[data-key=part0]")))
-	until(t, ctx, `$("error").textContent.includes("This order does not go")`)
-	require.Equal(t, "mw", eval[string](t, ctx, schedule))
+	until(t, ctx, `document.querySelector("#machine .caption").textContent.includes("left out: worker, 1 step.")`)
+	require.Equal(t, "m", eval[string](t, ctx, schedule))
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click("[data-key=undo]")))
+	until(t, ctx, schedule+` === "mw"`)
 }
 
 func TestPlayGoesOnByItself(t *testing.T) {
@@ -134,4 +137,140 @@ func TestAFunctionIsWrittenInAssembly(t *testing.T) {
 	until(t, ctx, `$("error").hidden && ask.of?.size === 1`)
 	require.NoError(t, chromedp.Do(ctx, chromedp.Click("input[value=hex]")))
 	until(t, ctx, `$("hex").value === "90"`)
+}
+
+// Back, then Forward is the same place; so is a demonstration that begins again.
+func TestForwardComesBackToWhatBackHasLeft(t *testing.T) {
+	ctx := machine(t, "")
+	there := func() string { return eval[string](t, ctx, moment+` + watch.machine.view.hash`) }
+	forward := func(n int) (list []string) {
+		for range n {
+			eval[bool](t, ctx, `watch.machine.forward()`)
+			list = append(list, there())
+		}
+		return list
+	}
+	first := forward(7)
+	for range 4 {
+		eval[bool](t, ctx, `watch.machine.back()`)
+	}
+	require.Equal(t, first[2], there())
+	require.Equal(t, first[3:], forward(4))
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click("[data-key=begin]")))
+	until(t, ctx, schedule+` === ""`)
+	require.Equal(t, first, forward(7))
+}
+
+// At the end of the run, Forward says so, keeps the focus, and does nothing.
+func TestForwardAtTheEnd(t *testing.T) {
+	ctx := machine(t, "m")
+	eval[bool](t, ctx, `(async () => { while (await watch.machine.forward()); return true; })()`)
+	require.Contains(t, eval[string](t, ctx, `document.querySelector("#machine .caption").textContent`), "Nobody has anything left to do")
+	require.Equal(t, "true", eval[string](t, ctx, `document.querySelector("[data-key=forward]").getAttribute("aria-disabled")`))
+	require.NoError(t, chromedp.Do(ctx, chromedp.Focus("[data-key=forward]")))
+	press(t, ctx, kb.Enter)
+	require.Equal(t, "forward", eval[string](t, ctx, `document.activeElement.dataset.key`))
+}
+
+// The mode and who steps are in the address.
+func TestTheAddressHasTheMode(t *testing.T) {
+	ctx := machine(t, "m")
+	eval[bool](t, ctx, `(() => { for (const [key, value] of [["by", "instruction"], ["who", "b"]]) { const s = document.querySelector(`+"`[data-key=${key}]`"+`); s.value = value; s.dispatchEvent(new Event("change")); } return true; })()`)
+	fresh := tab(t, eval[string](t, ctx, `location.href`))
+	until(t, fresh, `!!watch.machine?.view`)
+	require.Equal(t, "instruction b", eval[string](t, fresh, `watch.machine.by + " " + watch.machine.who`))
+}
+
+// While the code scrolls, Forward and the caption stay in sight; no instruction is cut, at any width.
+func TestNothingIsCutAndForwardStays(t *testing.T) {
+	for _, width := range []int64{320, 360, 768, 1280, 1366, 1920} {
+		t.Run(fmt.Sprint(width), func(t *testing.T) {
+			ctx := tab(t, page(t)+"#lesson?n=1")
+			appear(t, ctx, "light", width)
+			until(t, ctx, `!!lesson.machine.view`)
+			for range 3 {
+				eval[bool](t, ctx, `lesson.machine.forward()`)
+			}
+			require.Empty(t, eval[string](t, ctx, `[...document.querySelectorAll("#lesson-machine .scroll")].filter((s) => s.scrollWidth > s.clientWidth).map((s) => s.ariaLabel + " " + s.scrollWidth + " in " + s.clientWidth).join()`))
+			require.LessOrEqual(t, eval[int64](t, ctx, `document.documentElement.scrollWidth`), width)
+			for _, at := range []string{"[data-key=forward]", ".caption"} {
+				require.True(t, eval[bool](t, ctx, `(() => {
+					document.querySelector("#lesson-machine tr.here").scrollIntoView({block: "center"});
+					const b = document.querySelector("#lesson-machine `+at+`").getBoundingClientRect();
+					return b.top >= 0 && b.bottom <= innerHeight;
+				})()`), at)
+			}
+		})
+	}
+}
+
+// The caption is one element, whose text changes: such a change is announced.
+func TestTheCaptionIsAnnounced(t *testing.T) {
+	ctx := machine(t, "")
+	eval[bool](t, ctx, `(window.was = document.querySelector("#machine [role=status]"), true)`)
+	seen := map[string]bool{}
+	for range 4 {
+		eval[bool](t, ctx, `watch.machine.forward()`)
+		seen[eval[string](t, ctx, `window.was.textContent`)] = true
+		require.True(t, eval[bool](t, ctx, `window.was.isConnected`))
+	}
+	require.Len(t, seen, 4)
+}
+
+// The link to the content leaves the address; a change of the view moves focus and title.
+func TestTheLinkToTheContentAndTheViews(t *testing.T) {
+	ctx := machine(t, "ma2")
+	there := eval[string](t, ctx, `location.href`)
+	require.Equal(t, "Watch – kprobelab", eval[string](t, ctx, `document.title`))
+	eval[bool](t, ctx, `($("skip").click(), true)`)
+	require.Equal(t, "main", eval[string](t, ctx, `document.activeElement.id`))
+	require.Equal(t, there, eval[string](t, ctx, `location.href`))
+	eval[bool](t, ctx, `(location.hash = "lesson", true)`)
+	until(t, ctx, `document.title === "Lessons – kprobelab"`)
+	require.Equal(t, "lesson-title", eval[string](t, ctx, `document.activeElement.id`))
+}
+
+// The parts of an order are one stop of the Tab key.
+func TestTheOrderIsOneTabStop(t *testing.T) {
+	ctx := machine(t, "ma2b2a2")
+	require.Equal(t, 1, eval[int](t, ctx, `document.querySelectorAll(".order li button[tabindex='0']").length`))
+	require.NoError(t, chromedp.Do(ctx, chromedp.Focus("[data-key=part0]")))
+	press(t, ctx, kb.ArrowDown)
+	require.Equal(t, "part1", eval[string](t, ctx, `document.activeElement.dataset.key`))
+}
+
+// An address names its image by the build id. Where that is not open the page says so, keeps the
+// function and the byte, and gives no other kernel's answer.
+func TestAnAddressOfAnImageThatIsNotOpen(t *testing.T) {
+	ctx := tab(t, page(t)+"#ask?source=image&image=vmlinuz-9&build=0123&function=gcd&at=5")
+	until(t, ctx, `!$("error").hidden`)
+	require.Contains(t, eval[string](t, ctx, `$("error").textContent`), "vmlinuz-9, build id 0123, which is not open here")
+	require.True(t, eval[bool](t, ctx, `ask.of === null && $("search").value === "gcd" && location.hash.includes("at=5")`))
+}
+
+// The answer to a chosen byte is in sight, and a search that does not match has no function's answers.
+func TestTheAnswerIsInSight(t *testing.T) {
+	for _, width := range []int64{1366, 360} {
+		t.Run(fmt.Sprint(width), func(t *testing.T) {
+			ctx := tab(t, page(t)+"#ask?source=image&function=sys_open")
+			appear(t, ctx, "light", width)
+			until(t, ctx, `!!ask.of`)
+			eval[bool](t, ctx, `(() => { const b = [...document.querySelectorAll("button.byte")].at(-1); b.scrollIntoView(); b.click(); return true; })()`)
+			until(t, ctx, `!!document.querySelector("#detail h3")`)
+			until(t, ctx, `(() => { const b = document.querySelector("#detail h3").getBoundingClientRect(); return b.top >= 0 && b.bottom <= innerHeight; })()`)
+			eval[bool](t, ctx, `($("search").value = "nosuchfunction", $("search").dispatchEvent(new Event("input")), true)`)
+			until(t, ctx, `ask.of === null && $("code").hidden`)
+		})
+	}
+}
+
+// What is done stays done, and the next lesson is offered.
+func TestALessonThatIsDone(t *testing.T) {
+	ctx := tab(t, page(t)+"#lesson?n=2")
+	until(t, ctx, `!!lesson.machine?.view`)
+	eval[bool](t, ctx, `($("answer").value = "three", $("answer-form").requestSubmit(), true)`)
+	until(t, ctx, `document.querySelector("#verdict a")?.getAttribute("href") === "#lesson?n=3"`)
+	require.NoError(t, chromedp.Do(ctx, chromedp.Reload()))
+	until(t, ctx, `document.body.dataset.ready === "1" && !!lesson.list`)
+	require.True(t, eval[bool](t, ctx, `lesson.done.has(1)`))
 }

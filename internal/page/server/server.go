@@ -5,6 +5,7 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,6 +34,13 @@ type image struct {
 	Size int64  `json:"size"`
 }
 
+// root is the page's first element. servedRoot says that the page came from this server: only such a
+// page requests images.
+const (
+	root       = `<html lang="en">`
+	servedRoot = `<html lang="en" data-served="1">`
+)
+
 // New reads the page and opens the images; a name stands for the file that it is
 // now. The caller closes the Server.
 func New(page string, images []string) (*Server, error) {
@@ -40,7 +48,7 @@ func New(page string, images []string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{page: b, list: []image{}}
+	s := &Server{page: bytes.Replace(b, []byte(root), []byte(servedRoot), 1), list: []image{}}
 	for _, name := range images {
 		if err := s.add(name); err != nil {
 			return nil, errors.Join(err, s.Close())

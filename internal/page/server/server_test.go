@@ -149,3 +149,19 @@ func TestWhatCannotBeServed(t *testing.T) {
 		})
 	}
 }
+
+// The page requests the list of images only where this server has marked it, so that it has no
+// error on other servers.
+func TestThePageIsMarkedAsServed(t *testing.T) {
+	index := filepath.Join("..", "web", "index.html")
+	page, err := os.ReadFile(index)
+	require.NoError(t, err)
+	require.NotContains(t, string(page), "data-served")
+	s, err := server.New(index, nil)
+	require.NoError(t, err)
+	_, body := get(s, "GET", "/", "localhost")
+	require.Contains(t, body, `<html lang="en" data-served="1">`)
+	script, err := os.ReadFile(filepath.Join("..", "web", "ask.js"))
+	require.NoError(t, err)
+	require.Contains(t, string(script), "if (!document.documentElement.dataset.served) return;")
+}

@@ -40,12 +40,38 @@ views.ask = {
       throw new Error(`There is no kernel "${release}" here: the address has been changed.`);
     }
     const at = state.get("at");
+    ask.wanted = null;
+    if (source === "image") await wanted(state.get("image") ?? "", state.get("build") ?? "", at);
     if (at !== null && !/^\d{1,4}$/.test(at)) throw new Error("The place in the code is not a number: the address has been changed.");
     await ask.asked({ at: at === null ? null : Number(at) });
   },
 };
 
+// wanted opens the guest kernel for an address that names no image. Of an address that names one,
+// it complains if that image is not open: another kernel's answer would be wrong.
+async function wanted(image, build, at) {
+  if (image === (ask.open?.name ?? "") && (!build || !image || build === ask.open.build)) return;
+  if (image === "") return openImage({ name: "", release: $("release").value });
+  ask.wanted = { image, build, at };
+  show(null);
+  const offered = [...document.querySelectorAll("#served button")].find((b) => b.textContent === image);
+  if (offered) return offered.click();
+  throw new Error(`This address is about ${image}${build ? `, build id ${build}` : ""}, which is not open here. Choose its file below, or drop it on the page; the function and the byte are kept.`);
+}
+
+// show puts a function on the page, nothing for null.
+function show(of) {
+  ask.turn++;
+  $("status").textContent = "Ready";
+  ask.of = of;
+  ask.at = ask.before = null;
+  for (const id of ["hex", "asm", "image"]) $(`ask-${id}`).hidden = source() !== id;
+  draw();
+}
+
 const source = () => document.querySelector("input[name=source]:checked").value;
+
+const asking = "Asking about each byte …";
 
 // asked requests new answers for the form's input.
 ask.asked = async ({ at }) => {
@@ -56,6 +82,7 @@ ask.asked = async ({ at }) => {
   $("ask-asm").hidden = from !== "asm";
   $("ask-image").hidden = from !== "image";
   complain(null);
+  $("status").textContent = asking;
   try {
     const answer = from === "image" ? await imageFunction() : await question({ do: "code", ...own() });
     if (turn !== ask.turn) return; // a later question is under way
@@ -71,6 +98,8 @@ ask.asked = async ({ at }) => {
     ask.of = ask.at = ask.before = null;
     draw();
     complain(e);
+  } finally {
+    if (turn === ask.turn) $("status").textContent = "Ready";
   }
 };
 
@@ -78,7 +107,7 @@ ask.asked = async ({ at }) => {
 const own = () => ({ [source()]: $(source()).value || " ", release: $("release").value });
 
 function state() {
-  const s = source() === "image" ? { source: "image", function: $("search").value, release: $("release").value } : source() === "asm" ? { source: "asm", ...own() } : own();
+  const s = source() === "image" ? { source: "image", image: ask.open?.name ?? "", build: ask.open?.name ? ask.open.build : "", function: $("search").value, release: $("release").value } : source() === "asm" ? { source: "asm", ...own() } : own();
   return { ...s, at: ask.at };
 }
 
@@ -96,15 +125,19 @@ async function imageFunction() {
     await searched();
     return null;
   }
-  return question({ do: "function", name: $("search").value });
+  $("status").textContent = asking;
+  return question({ do: "function", ...identity(), name: $("search").value });
 }
+
+// identity names the open image in a question.
+const identity = () => (ask.open?.name ? { image: ask.open.name, build: ask.open.build } : {});
 
 // openImage opens an image, or the open one by other rules.
 async function openImage({ name, release }, file) {
   $("status").textContent = `Opening ${name || "the guest kernel"} …`;
   try {
     const o = await question({ do: "open", name, release }, file);
-    ask.open = { name: o.image.name === "guest kernel" ? "" : name, asked: release, profile: o.image.profile };
+    ask.open = { name: o.image.name === "guest kernel" ? "" : name, asked: release, profile: o.image.profile, build: o.build };
     $("image-name").replaceChildren(el("bdi", {}, o.image.name), ` is open: ${o.functions} functions, profile ${o.image.profile}` +
       (o.image.standing ? ` (${o.image.standing})` : "") + ".");
   } finally {
@@ -128,8 +161,11 @@ async function opened(file) {
     document.querySelector("input[name=source][value=image]").checked = true;
     $("release").value = "";
     await openImage({ name: file.name, release: "" }, bytes);
-    $("search").value = "";
-    await ask.asked({ at: null });
+    const w = ask.wanted;
+    ask.wanted = null;
+    if (w && w.build && w.build !== ask.open.build) throw new Error(`${file.name} is another image than the address names: its build id is ${ask.open.build || "missing"}, not ${w.build}.`);
+    if (!w) $("search").value = "";
+    await ask.asked({ at: /^\d{1,4}$/.test(w?.at ?? "") ? Number(w.at) : null });
   } catch (e) {
     complain(e);
   }
@@ -150,6 +186,7 @@ async function searched() {
     const exact = s.found.some((f) => f.name === $("search").value);
     $("found").textContent = exact ? "" : s.total === 0 ? "No function has this in its name." : `${s.total} functions; write more of the name, or choose one from the list.`;
     if (exact) await ask.asked({ at: null });
+    else show(null); // the function before is not the one that is written
   } catch (e) {
     complain(e);
   }
@@ -157,7 +194,7 @@ async function searched() {
 
 // served offers the images of kprobelab serve.
 async function served() {
-  if (!location.protocol.startsWith("http")) return;
+  if (!document.documentElement.dataset.served) return;
   try {
     const list = await (await fetch("images")).json();
     if (list.length === 0) return;
@@ -174,6 +211,8 @@ async function served() {
         }
       },
     }, f.name)));
+    const w = ask.wanted && [...document.querySelectorAll("#served button")].find((b) => b.textContent === ask.wanted.image);
+    if (w) w.click();
   } catch (e) {
     complain(new Error(`The server does not answer: ${e.message}`));
   }
@@ -208,6 +247,7 @@ function draw() {
   $("code").hidden = $("code-title").hidden = !f;
   $("edit").hidden = !f || f.from !== "image";
   $("detail").replaceChildren();
+  $("detail").hidden = true;
   // A name may be of a script that goes from right to left: it turns nothing else around.
   $("code-about").replaceChildren(...(f
     ? [el("bdi", {}, f.name), `, ${f.size} bytes at ${f.address}; profile ${f.profile}: ${f.about}.` + (f.size > f.bytes.length ? ` The first ${f.bytes.length} bytes are shown.` : "")]
@@ -238,7 +278,7 @@ function byteButton(b) {
   return el("button", {
     type: "button", class: `byte ${b.kind}`, "data-at": b.offset, tabindex: b.offset === (ask.at ?? 0) ? 0 : -1, "aria-pressed": "false",
     "aria-label": `${offset(b.offset)}, byte ${b.value}: ${b.text ? words(b) : "inside of an instruction, refused"}`,
-    onclick: () => choose(b.offset).catch(complain), onkeydown: moved,
+    onclick: () => choose(b.offset).then(near).catch(complain), onkeydown: moved,
   }, b.value);
 }
 
@@ -254,12 +294,17 @@ function moved(e) {
 
 const button = (at) => document.querySelector(`button.byte[data-at="${at}"]`);
 
+// near scrolls to the answer where it is not beside the code.
+function near() {
+  if ($("detail").getBoundingClientRect().top > innerHeight * 0.8) $("detail").scrollIntoView({ block: "start" });
+}
+
 // choose shows all about a byte.
 async function choose(at) {
   const turn = ask.turn;
   ask.at = at;
   remember("ask", state());
-  const where = source() === "image" ? { name: ask.of.name } : own();
+  const where = source() === "image" ? { ...identity(), name: ask.of.name } : own();
   const e = await question({ do: "explain", offset: at, ...where });
   if (turn !== ask.turn || ask.at !== at) return;
   const about = new Set(ask.of.bytes[at].reasons.map((r) => r.at));
@@ -269,7 +314,9 @@ async function choose(at) {
     b.tabIndex = here === at ? 0 : -1;
     b.classList.toggle("about", here !== at && about.has(here));
   }
+  $("detail").hidden = false;
   $("detail").replaceChildren(detail(e));
+  $("detail").scrollTop = 0;
 }
 
 function detail(e) {

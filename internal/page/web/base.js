@@ -38,16 +38,22 @@ function remember(view, state) {
   history.replaceState(null, "", "#" + view + (text ? "?" + text : ""));
 }
 
+// shown is the view that is on the page.
+let shown;
+
 async function turn() {
-  if (location.hash === "#main") return; // the link to the content
   const { view, known, state } = place();
   complain(null);
+  document.title = `${document.querySelector(`nav a[data-view=${view}]`).textContent} – kprobelab`;
+  const came = shown !== undefined && shown !== view;
+  shown = view;
   for (const name of Object.keys(views)) {
     $(name).hidden = name !== view;
     const link = document.querySelector(`nav a[data-view=${name}]`);
     if (name === view) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
+  if (came) $(`${view}-title`).focus();
   try {
     await views[view].show(state);
     if (!known) throw new Error("There is no such place on this page: the address has been changed.");
@@ -73,3 +79,9 @@ async function begin() {
   }
 }
 addEventListener("hashchange", turn);
+
+// The link to the content moves the focus, and leaves the address, which is the page's state.
+$("skip").addEventListener("click", (e) => {
+  e.preventDefault();
+  $("main").focus();
+});

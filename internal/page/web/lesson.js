@@ -1,13 +1,28 @@
 // Lessons: each one machine, one question, and one answer, which the machine checks.
 
-const lesson = { list: null, n: null, machine: null, done: new Set() };
+// kept reads which lessons are done from an earlier visit; a browser may keep nothing.
+function kept() {
+  try {
+    return new Set(JSON.parse(localStorage.getItem("lessons done") ?? "[]").filter(Number.isInteger));
+  } catch {
+    return new Set();
+  }
+}
+
+function keep() {
+  try {
+    localStorage.setItem("lessons done", JSON.stringify([...lesson.done]));
+  } catch { /* then they are done for this visit */ }
+}
+
+const lesson = { list: null, n: null, machine: null, done: kept() };
 
 views.lesson = {
   begin() {
     lesson.machine = new Machine($("lesson-machine"), (m) => {
       complain(null);
       if (place().view !== "lesson") return;
-      remember("lesson", { n: lesson.n + 1, schedule: m.view.schedule, sub: m.view.sub < 0 ? "" : m.view.sub });
+      remember("lesson", { n: lesson.n + 1, ...m.way(), by: m.by === lesson.list[lesson.n].by ? "" : m.by, schedule: m.view.schedule === (m.scenario.start ?? "") ? "" : m.view.schedule, sub: m.view.sub < 0 ? "" : m.view.sub });
     });
     $("answer-form").addEventListener("submit", (e) => {
       e.preventDefault();
@@ -32,7 +47,7 @@ views.lesson = {
     $("lesson-question").textContent = l.question;
     $("answer-form-is").textContent = `(${l.form})`;
     $("answer-form").hidden = false;
-    lesson.machine.by = l.by;
+    lesson.machine.goBy(state, l.by);
     await lesson.machine.show({ ...l.scenario, image: "", lead: l.lead, start: l.start }, known ? state.get("schedule") ?? l.start : l.start, known ? sub(state.get("sub")) : -1);
     if (!known) throw new Error(`There is no lesson "${text}": the address has been changed.`);
   },
@@ -51,6 +66,8 @@ async function checked() {
   $("verdict").textContent = (c.right ? "Right. " : "") + c.says;
   if (c.right) {
     lesson.done.add(n);
+    keep();
     listed();
+    if (lesson.list[n + 1]) $("verdict").append(" ", el("a", { href: `#lesson?n=${n + 2}` }, `Next lesson: ${lesson.list[n + 1].title}`));
   }
 }

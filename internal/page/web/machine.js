@@ -4,10 +4,21 @@
 // mostApart is the most steps that are shown each on its own.
 const mostApart = 400;
 
+// named writes a schedule in words.
+const named = (schedule) => (schedule.match(/[a-z]\d*/g) ?? []).map((p) => {
+  const n = Number(p.slice(1) || 1);
+  return `${{ m: "module", w: "worker" }[p[0]] ?? `CPU ${"abcd".indexOf(p[0])}`}, ${n} ${n === 1 ? "step" : "steps"}`;
+}).join("; ");
+
 // Machine shows a machine in an element. changed(machine) is called after each move.
 class Machine {
   constructor(box, changed) {
     Object.assign(this, { box, changed, scenario: null, view: null, who: "turn", by: "protocol", turn: 0, playing: null });
+    // ahead are the places that Back has left, the nearest last: Forward comes back to them. undo is
+    // the place before the order was changed.
+    this.ahead = [];
+    this.undo = null;
+    this.note = "";
     // apart: each step is a part of the order of its own.
     this.apart = false;
     // folded are the details that the reader has closed; on a narrow page all are.
@@ -15,8 +26,11 @@ class Machine {
     this.narrow = matchMedia("(max-width: 40rem)").matches;
     // drawn has the data from which each part of the picture was drawn.
     this.drawn = new Map();
-    this.parts = ["controls", "order", "events", "lanes", "code", "log"].map((name) => ({ name, at: el("div") }));
-    box.replaceChildren(...this.parts.map((p) => p.at));
+    // The controls and the caption stay in sight while the code scrolls. The caption is one element
+    // for good: only then is a change of its text announced.
+    this.parts = ["controls", "caption", "events", "code", "lanes", "order", "log"].map((name) => ({ name, at: el(name === "caption" ? "p" : "div", name === "caption" ? { class: "caption", role: "status" } : {}) }));
+    const [controls, caption, ...rest] = this.parts.map((p) => p.at);
+    box.replaceChildren(el("div", { class: "stay" }, controls, caption), ...rest);
   }
 
   // show goes to a state of a scenario: {probes, calls, release, careless, image}. If
@@ -24,6 +38,7 @@ class Machine {
   async show(scenario, schedule, sub) {
     this.stop();
     this.scenario = scenario;
+    this.fresh();
     try {
       await this.ask({ schedule, sub });
     } catch (e) {
@@ -42,19 +57,73 @@ class Machine {
     this.changed(this);
   }
 
+  // way is the mode and the chosen CPU for the address, without what is usual.
+  way() {
+    return { by: this.by === "protocol" ? "" : this.by, who: this.who === "turn" ? "" : this.who };
+  }
+
+  // goBy takes them from the address.
+  goBy(state, by) {
+    this.by = { protocol: "protocol", instruction: "instruction" }[state.get("by")] ?? by;
+    this.who = /^[abcdmw]$/.test(state.get("who") ?? "") ? state.get("who") : "turn";
+  }
+
+  // fresh forgets the places that Back has left, and the order before.
+  fresh() {
+    this.ahead = [];
+    this.undo = null;
+    this.note = "";
+  }
+
+  here() {
+    return { schedule: this.view.schedule, sub: this.view.sub };
+  }
+
   move(q) {
     return this.ask({ schedule: this.view.schedule, sub: this.view.sub, ...q });
   }
 
-  // forward lets who step; without it, the one that is chosen, or everybody in turn.
+  // forward lets who step. Without it, the machine comes back to the place that Back has left; if
+  // there is none, the chosen CPU steps, or everybody in turn.
   async forward(who) {
+    this.note = "";
+    const next = who ? null : this.ahead.pop();
+    if (next) {
+      await this.ask(next);
+      return true;
+    }
+    this.fresh();
     await this.move({ move: "forward", who: who ?? (this.who === "turn" ? "" : this.who) });
+    if (!this.view.moved) this.say("Nobody has anything left to do here: go back, begin again, or let the module unregister its probes.");
     return this.view.moved;
   }
 
   async back() {
+    const from = this.here();
+    const start = this.scenario.start ?? "";
+    this.note = "";
+    if (from.schedule === start && from.sub < 0) return false;
     await this.move({ move: "back" });
-    return this.view.moved;
+    if (!this.view.schedule.startsWith(start)) await this.ask({ schedule: start, sub: -1 });
+    this.ahead.push(from);
+    return true;
+  }
+
+  begin() {
+    this.fresh();
+    return this.ask({ schedule: this.scenario.start ?? "", sub: -1 });
+  }
+
+  say(text) {
+    this.note = text;
+    this.draw();
+  }
+
+  // steps says whether Forward has anything to do.
+  steps() {
+    if (this.ahead.length > 0 || this.who === "turn") return this.ahead.length > 0 || this.view.next !== "";
+    const v = this.view;
+    return v.next === this.who || { m: !!v.module, w: v.worker }[this.who] || !!v.cpus["abcd".indexOf(this.who)]?.can;
   }
 
   play() {
@@ -98,7 +167,9 @@ class Machine {
   }
 
   button(key, text, action, more) {
-    return el("button", { type: "button", "data-key": key, onclick: () => action().catch(complain), ...more }, text);
+    // What cannot be pressed now keeps the focus, which a disabled button loses.
+    const off = more?.disabled;
+    return el("button", { type: "button", "data-key": key, onclick: () => !off && action().catch(complain), ...more, disabled: false, "aria-disabled": off ? "true" : null }, text);
   }
 
   select(key, label, options, value, chosen) {
@@ -110,20 +181,34 @@ class Machine {
   controls(at) {
     const v = this.view;
     const who = [["turn", "everybody in turn"], ...v.cpus.map((c, i) => ["abcd"[i], c.name]), ["m", "the module"], ["w", "the worker"]];
-    this.update(at, "controls", [v.steps, v.cpus.length, !!this.playing, this.by, this.who], () => [
+    this.update(at, "controls", [v.steps, v.sub, v.cpus.length, !!this.playing, this.by, this.who, this.steps()], () => [
       el("div", { class: "controls", role: "toolbar", "aria-label": "Steps", onkeydown: (e) => this.key(e) },
-        this.button("begin", "Begin again", () => this.ask({ schedule: this.scenario.start ?? "", sub: -1 })),
-        this.button("back", "◀ Back", () => this.back()),
-        this.button("forward", "Forward ▶", () => this.forward()),
-        this.button("play", this.playing ? "Stop" : "Play", async () => this.play()),
-        this.select("by", "by", [["protocol", "steps of the protocol"], ["instruction", "instructions"]], this.by, (x) => { this.by = x; }),
-        this.select("who", "who steps", who, this.who, (x) => { this.who = x; }),
-        el("span", { class: "soft" }, `${v.steps} steps`))]);
+        this.button("begin", "Begin again", () => this.begin()),
+        this.button("back", "◀ Back", () => this.back(), { disabled: v.schedule === (this.scenario.start ?? "") && v.sub < 0 }),
+        this.button("forward", "Forward ▶", () => this.forward(), { disabled: !this.steps() }),
+        this.button("play", this.playing ? "Stop" : "Play", async () => this.play(), { disabled: !this.playing && !this.steps() }),
+        this.select("by", "by", [["protocol", "steps of the protocol"], ["instruction", "instructions"]], this.by, (x) => { this.by = x; this.chosen(); }),
+        this.select("who", "who steps", who, this.who, (x) => { this.who = x; this.chosen(); }),
+        el("span", { class: "soft" }, `${v.steps} ${v.steps === 1 ? "step" : "steps"}`))]);
+  }
+
+  // chosen: steps are taken in another way from here.
+  chosen() {
+    this.ahead = [];
+    this.draw();
+    this.changed(this);
+  }
+
+  // caption says what is shown, in a sentence.
+  caption(at) {
+    const v = this.view, e = v.events[v.sub];
+    const text = this.note || (e ? `${e.who}: ${e.text}` : v.did) || (v.steps ? `Step ${v.steps} is at its end.` : "Nobody has taken a step yet.");
+    if (at.textContent !== text) at.textContent = text;
   }
 
   key(e) {
     if (e.target.tagName === "SELECT") return;
-    const go = { ArrowRight: () => this.forward(), ArrowLeft: () => this.back() }[e.key];
+    const go = { ArrowRight: () => this.forward(), ArrowLeft: () => this.back(), Home: () => this.begin() }[e.key];
     if (!go) return;
     e.preventDefault();
     go().catch(complain);
@@ -131,7 +216,7 @@ class Machine {
 
   // order shows the steps in order, with the CPU, worker or module of each; a part can be dragged to another place.
   order(at) {
-    this.update(at, "order", [this.view.schedule, this.apart], () => {
+    this.update(at, "order", [this.view.schedule, this.apart, this.undo], () => {
       const runs = (this.view.schedule.match(/[a-z]\d*/g) ?? []).map((p) => ({ who: p[0], n: Number(p.slice(1) || 1) }));
       const apart = this.apart && this.view.steps <= mostApart;
       const parts = apart ? runs.flatMap((p) => Array.from({ length: p.n }, () => ({ who: p.who, n: 1 }))) : runs;
@@ -141,7 +226,8 @@ class Machine {
         this.view.steps > 1 ? el("p", { class: "soft" },
           el("label", {}, el("input", { type: "checkbox", "data-key": "apart", checked: this.apart, onchange: (e) => { this.apart = e.target.checked; this.draw(); } }), " every step apart"),
           this.apart && !apart ? ` (these are more than ${mostApart})` : "",
-          ". Drag a part to another place, or use the arrow keys on it: the machine then runs in that order.") : "")];
+          ". Drag a part to another place, or use the arrow keys on it: the machine then runs in that order.") : "",
+        this.undo ? el("p", {}, this.button("undo", "Undo the change of the order", () => this.undone())) : "")];
     });
   }
 
@@ -151,8 +237,14 @@ class Machine {
     const target = (e) => document.elementFromPoint(e.clientX, e.clientY)?.closest(".order li");
     const mark = (li) => { for (const x of this.box.querySelectorAll(".order li.target")) x.classList.remove("target"); li?.classList.add("target"); };
     return el("li", { class: `who-${who}` }, el("button", {
-      type: "button", "data-key": `part${i}`, "aria-label": `${name}, ${n} ${n === 1 ? "step" : "steps"}; with the arrow keys: earlier or later`,
+      type: "button", "data-key": `part${i}`, tabindex: i === 0 ? 0 : -1, "aria-label": `${name}, ${n} ${n === 1 ? "step" : "steps"}; left and right: earlier or later; up and down: to another part`,
+      onfocus: (e) => { for (const b of this.box.querySelectorAll(".order li button")) b.tabIndex = b === e.target ? 0 : -1; },
       onkeydown: (e) => {
+        const beside = { ArrowUp: i - 1, ArrowDown: i + 1, Home: 0, End: parts.length - 1 }[e.key];
+        if (beside !== undefined) {
+          e.preventDefault();
+          this.box.querySelector(`[data-key="part${beside}"]`)?.focus();
+        }
         const to = { ArrowLeft: i - 1, ArrowRight: i + 1 }[e.key];
         if (to === undefined) return;
         e.preventDefault();
@@ -171,21 +263,33 @@ class Machine {
   }
 
   // put runs the machine with a part of the order at another place.
+  // Steps that have nothing to do in this order are left out.
   put(parts, from, to) {
     if (to < 0 || to >= parts.length || from === to) return;
     const list = [...parts];
     list.splice(to, 0, ...list.splice(from, 1));
     this.focus = `part${to}`;
-    this.ask({ schedule: list.map((p) => p.who + p.n).join(""), sub: -1 }).catch(() => {
+    const before = this.here();
+    this.ask({ schedule: list.map((p) => p.who + p.n).join(""), sub: -1, loose: true }).then(() => {
+      this.fresh();
+      this.undo = before;
+      this.say(this.view.dropped ? `In this order these steps have nothing to do, and are left out: ${named(this.view.dropped)}.` : "The machine has run in the new order.");
+    }).catch((e) => {
       this.focus = null;
-      complain(new Error("This order does not go: somebody in it would have nothing to do."));
+      complain(e);
     });
+  }
+
+  async undone() {
+    const to = this.undo;
+    this.fresh();
+    await this.ask(to);
   }
 
   events(at) {
     const v = this.view;
     this.update(at, "events", [v.events, v.sub, v.did], () => [
-      el("div", { class: "events", "aria-live": "polite" }, el("h3", {}, "What the last step did"),
+      el("div", { class: "events" }, el("h3", {}, "What the last step did"),
         v.events.length === 0 ? el("p", {}, v.did || "Nothing yet.")
           : el("ol", {}, ...v.events.map((e, i) => el("li", i === v.sub ? { class: "current", "aria-current": "step" } : {}, `${e.who}: ${e.text}`))))]);
   }
@@ -247,7 +351,7 @@ class Machine {
   section(c) {
     return el("section", { "aria-label": c.name },
       el("h3", {}, c.name, el("span", { class: "soft" }, ` ${c.address}`)),
-      el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `Code of ${c.name}` }, el("table", { class: "code" },
+      el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `Code of ${c.name}` }, el("table", { class: "code fixed" },
         el("thead", { class: "unseen" }, el("tr", {}, ...["place", "CPUs here", "bytes", "instruction"].map((h) => el("th", { scope: "col" }, h)))),
         el("tbody", {}, ...c.rows.map((r) => this.row(r))))));
   }
@@ -256,8 +360,8 @@ class Machine {
     return el("tr", r.cpus ? { class: "here" } : {},
       el("th", { scope: "row" }, r.place),
       el("td", {}, r.probe ? "● probe " : "", (r.cpus ?? []).join(", ")),
-      el("td", {}, ...r.bytes.flatMap((b) => [b.changed || b.poked ? el("span", { class: (b.changed ? "changed " : "") + (b.poked ? "poked" : "") }, b.value) : b.value, " "])),
-      el("td", {}, r.text, r.was ? el("span", { class: "soft" }, `  (was: ${r.was})`) : ""));
+      el("td", { class: "bytes" }, ...r.bytes.flatMap((b) => [b.changed || b.poked ? el("span", { class: (b.changed ? "changed " : "") + (b.poked ? "poked" : "") }, b.value) : b.value, " "])),
+      el("td", {}, r.text, r.was ? el("div", { class: "soft" }, `(was: ${r.was})`) : ""));
   }
 
   log(at) {

@@ -14,7 +14,7 @@ views.watch = {
       if (s) fill({ ...s, release: $("watch-release").value || hello.default, image: "" });
       again();
     });
-    $("watch-image").addEventListener("input", () => { $("watch-release").value = $("watch-image").value ? "" : hello.default; });
+    $("watch-image").addEventListener("input", () => { watch.build = ""; $("watch-release").value = $("watch-image").value ? "" : hello.default; });
     let typing;
     for (const id of ["probes", "calls", "watch-image", "watch-release", "careless"]) {
       $(id).addEventListener("input", () => {
@@ -29,11 +29,12 @@ views.watch = {
   async show(state) {
     if (!hello) return;
     const own = state.has("calls");
-    const s = own ? Object.fromEntries(["probes", "calls", "release", "image"].map((k) => [k, state.get(k) ?? ""])) : { ...hello.scenarios[0], image: "" };
+    const s = own ? Object.fromEntries(["probes", "calls", "release", "image", "build"].map((k) => [k, state.get(k) ?? ""])) : { ...hello.scenarios[0], image: "" };
     s.careless = own ? state.has("careless") : false;
     if (!s.image) s.release ||= hello.default;
     fill(s);
     $("scenario").value = String(hello.scenarios.findIndex((x) => x.probes === s.probes && x.calls === s.calls && !!x.careless === s.careless)).replace("-1", "");
+    watch.machine.goBy(state, "protocol");
     await watch.machine.show(written(), state.get("schedule") ?? "", sub(state.get("sub")));
   },
 };
@@ -47,6 +48,7 @@ function fill(s) {
   $("careless").checked = !!s.careless;
   $("watch-release").value = s.release;
   watch.release = s.release;
+  watch.build = s.image ? s.build ?? "" : "";
   images(s.image);
 }
 
@@ -59,10 +61,13 @@ function images(chosen) {
 }
 
 const written = () => ({
-  probes: $("probes").value, calls: $("calls").value, careless: $("careless").checked, image: $("watch-image").value,
+  probes: $("probes").value, calls: $("calls").value, careless: $("careless").checked, image: $("watch-image").value, build: built($("watch-image").value),
   lead: hello.scenarios[$("scenario").value]?.lead ?? "",
   release: $("watch-release").selectedIndex < 0 ? watch.release : $("watch-release").value, // a release that there is not is complained about
 });
+
+// built is an image's build id: the open image's, or the one that the address names.
+const built = (name) => (name === "" ? "" : watch.build || (ask.open?.name === name ? ask.open.build : ""));
 
 async function again() {
   complain(null);
@@ -77,5 +82,5 @@ function remembered(m) {
   complain(null);
   if (place().view !== "watch") return;
   const s = m.scenario;
-  remember("watch", { probes: s.probes, calls: s.calls, release: s.release, image: s.image, careless: s.careless ? 1 : "", schedule: m.view.schedule, sub: m.view.sub < 0 ? "" : m.view.sub });
+  remember("watch", { probes: s.probes, calls: s.calls, release: s.release, image: s.image, build: s.build, careless: s.careless ? 1 : "", ...m.way(), schedule: m.view.schedule, sub: m.view.sub < 0 ? "" : m.view.sub });
 }
