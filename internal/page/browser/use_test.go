@@ -250,11 +250,12 @@ func TestAnAddressOfAnImageThatIsNotOpen(t *testing.T) {
 
 // The answer to a chosen byte is in sight, and a search that does not match has no function's answers.
 func TestTheAnswerIsInSight(t *testing.T) {
-	for _, width := range []int64{1366, 360} {
+	for _, width := range []int64{1920, 1366, 1100, 360} {
 		t.Run(fmt.Sprint(width), func(t *testing.T) {
 			ctx := tab(t, page(t)+"#ask?source=image&function=sys_open")
 			appear(t, ctx, "light", width)
 			until(t, ctx, `!!ask.of`)
+			require.LessOrEqual(t, eval[int](t, ctx, `$("code").scrollWidth - $("code").clientWidth`), 0, "the answers are not cut")
 			eval[bool](t, ctx, `(() => { const b = [...document.querySelectorAll("button.byte")].at(-1); b.scrollIntoView(); b.click(); return true; })()`)
 			until(t, ctx, `!!document.querySelector("#detail h3")`)
 			until(t, ctx, `(() => { const b = document.querySelector("#detail h3").getBoundingClientRect(); return b.top >= 0 && b.bottom <= innerHeight; })()`)
