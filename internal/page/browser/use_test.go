@@ -151,6 +151,18 @@ func TestForwardComesBackToWhatBackHasLeft(t *testing.T) {
 		return list
 	}
 	first := forward(7)
+	// Steps out of turn are come back to, too.
+	for _, who := range []string{"b", "b", "a", "b"} {
+		eval[bool](t, ctx, fmt.Sprintf(`watch.machine.forward(%q)`, who))
+	}
+	var left []string
+	for range 5 {
+		left = append([]string{there()}, left...)
+		eval[bool](t, ctx, `watch.machine.back()`)
+	}
+	require.Equal(t, left, forward(5))
+	eval[bool](t, ctx, `watch.machine.begin()`)
+	require.Equal(t, first, forward(7))
 	for range 4 {
 		eval[bool](t, ctx, `watch.machine.back()`)
 	}

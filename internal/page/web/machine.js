@@ -352,7 +352,7 @@ class Machine {
     return el("section", { "aria-label": c.name },
       el("h3", {}, c.name, el("span", { class: "soft" }, ` ${c.address}`)),
       el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `Code of ${c.name}` }, el("table", { class: "code fixed" },
-        el("colgroup", {}, ...["place", "here", "bytes", "words"].map((name) => el("col", { class: name }))),
+        el("colgroup", {}, ...["place", "cpus", "bytes", "words"].map((name) => el("col", { class: `of-${name}` }))),
         el("thead", { class: "unseen" }, el("tr", {}, ...["place", "CPUs here", "bytes", "instruction"].map((h) => el("th", { scope: "col" }, h)))),
         el("tbody", {}, ...c.rows.map((r) => this.row(r))))));
   }
