@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"kprobelab"
@@ -277,6 +278,9 @@ func (p *Page) open(q openQuestion, file []byte) (*Opened, error) {
 	case file == nil:
 		return nil, fmt.Errorf("the image %s is not open here; drop its file on the page", q.Name)
 	}
+	if isDump(o.bytes) {
+		return nil, fmt.Errorf("%s is the memory of a booted kernel, which this page does not open; the command line does: kprobelab run %s", o.name, o.name)
+	}
 	var options kimage.Options
 	if q.Release != "" {
 		c, err := rules(q.Release)
@@ -301,6 +305,13 @@ func (p *Page) open(q openQuestion, file []byte) (*Opened, error) {
 	return &Opened{Image: report.DescribeImage(img), Functions: len(functions), Build: img.BuildID()}, nil
 }
 
+// isDump: the file is a memory dump, an ELF core or one of makedumpfile.
+func isDump(b []byte) bool {
+	const elfTypeAt, elfCore = 16, 4
+	return bytes.HasPrefix(b, []byte("KDUMP")) || bytes.HasPrefix(b, []byte("makedumpfile")) ||
+		len(b) > elfTypeAt+1 && bytes.HasPrefix(b, []byte("\x7fELF")) && b[elfTypeAt] == elfCore && b[elfTypeAt+1] == 0
+}
+
 // atImage returns the open image, the guest kernel if none is open.
 func (p *Page) atImage() (*opened, error) {
 	if p.image == nil {
@@ -321,6 +332,10 @@ type Found struct {
 type Search struct {
 	Total int     `json:"total"`
 	Found []Found `json:"found"`
+	// Function and Offset are the place that the text means, if it is one: a name, an alias,
+	// SYMBOL+OFFSET, an address.
+	Function string `json:"function,omitempty"`
+	Offset   int    `json:"offset"`
 }
 
 type searchQuestion struct {
@@ -338,6 +353,8 @@ func (p *Page) search(q searchQuestion, _ []byte) (*Search, error) {
 		return nil, err
 	}
 	s := &Search{Found: []Found{}}
+	q.Text = strings.Join(strings.Fields(q.Text), "")
+	s.Function, s.Offset = o.place(q.Text)
 	var inside []Found
 	for _, sym := range list {
 		f := Found{sym.Name, sym.Size}
@@ -352,6 +369,29 @@ func (p *Page) search(q searchQuestion, _ []byte) (*Search, error) {
 	s.Total = len(s.Found)
 	s.Found = s.Found[:min(len(s.Found), maxFound)]
 	return s, nil
+}
+
+// place reads a text as a place in a function; the name is empty if it is none.
+func (o *opened) place(text string) (name string, offset int) {
+	name, off, more := strings.Cut(text, "+")
+	if m := addressPattern.FindStringSubmatch(text); m != nil {
+		a, _ := strconv.ParseUint(m[2], 16, 64) // the pattern has 16 digits
+		if sym, ok := o.scan.View.SymbolAt(x86.Addr(a)); ok && o.scan.View.InText(x86.Addr(a)) {
+			return sym.Name, int(x86.Addr(a).Sub(sym.Addr))
+		}
+		return "", 0
+	}
+	sym, err := o.function(name)
+	if err != nil {
+		return "", 0
+	}
+	if !more {
+		return name, 0
+	}
+	if n, ok := offsetOf(off); ok && n < sym.Size {
+		return name, int(n)
+	}
+	return "", 0
 }
 
 type functionQuestion struct {

@@ -170,6 +170,9 @@ func (r *run) block(p *piece, now, before *moment) Code {
 		}
 		end := min(i+n, len(p.code))
 		at := p.at.Add(int64(i))
+		if end == len(p.code) {
+			n++ // a CPU that has executed the last int3 is one past it
+		}
 		c.Rows = append(c.Rows, Row{
 			Place: fmt.Sprintf("+%#x", i), Text: r.textOf(p.code[i:end], at), CPUs: r.at(now, at, n),
 			Bytes: cells(p.code[i:end], p.code[i:end], was[min(i, len(was)):min(end, len(was))]),

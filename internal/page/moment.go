@@ -17,6 +17,8 @@ type moment struct {
 	Who  string
 	regs [bounded.PageCPUs]x86.PtRegs
 	has  [bounded.PageCPUs]bool
+	// frame: the registers are those that a handler gets, of the code that was interrupted.
+	frame [bounded.PageCPUs]bool
 	// text is the watched text, seen the text that each CPU may still fetch, stack the
 	// words above each stack pointer.
 	text  []byte

@@ -239,3 +239,27 @@ func TestAnswersAreOfTheNamedImage(t *testing.T) {
 		require.NotContains(t, p.Answer(fmt.Sprintf(of, do, "vmlinuz", o.Build), nil), `{"error"`)
 	}
 }
+
+// A place is found as perf, ftrace and the kernel's log write it.
+func TestPlacesAreFound(t *testing.T) {
+	p := &page.Page{}
+	var f page.Function
+	ask(t, p, map[string]any{"do": "function", "name": "gcd"}, nil, &f)
+	for text, want := range map[string]page.Search{
+		"gcd": {Function: "gcd"}, "gcd+0x5": {Function: "gcd", Offset: 5}, " gcd + 5 ": {Function: "gcd", Offset: 5}, f.Address: {Function: "gcd"},
+		"gcd+0x500": {}, "gcd+": {}, "gc": {}, "0xffffffff00000000": {},
+	} {
+		var s page.Search
+		ask(t, p, map[string]any{"do": "search", "text": text}, nil, &s)
+		require.Equal(t, want.Function, s.Function, text)
+		require.Equal(t, want.Offset, s.Offset, text)
+	}
+}
+
+func TestADumpGetsASentence(t *testing.T) {
+	core := append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 57)...)
+	core[16] = 4
+	for _, file := range [][]byte{core, []byte("KDUMP   \x06"), []byte("makedumpfile\x00")} {
+		require.Contains(t, complaint(t, &page.Page{}, `{"do":"open","name":"demo.core"}`, file), "demo.core is the memory of a booted kernel, which this page does not open")
+	}
+}

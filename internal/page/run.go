@@ -139,9 +139,10 @@ func (r *run) begin(calls []string, probes []probe) error {
 			r.moments = append(r.moments, moment{})
 			return
 		}
-		m := r.capture(fmt.Sprintf("CPU %d", e.CPU), steptext.Hit(&e))
+		m := r.capture(fmt.Sprintf("CPU %d", e.CPU), r.ofProbe(&e)+steptext.Hit(&e))
 		m.hit, m.kind = true, e.Kind
 		if e.Regs != nil {
+			m.frame[e.CPU] = true
 			m.regs[e.CPU], m.has[e.CPU] = *e.Regs, true
 			m.stack[e.CPU] = r.stackOf(x86.Addr(e.Regs.SP), e.Task)
 		}
@@ -157,6 +158,21 @@ func (r *run) begin(calls []string, probes []probe) error {
 	r.now = r.capture("", "")
 	r.before = r.now
 	return nil
+}
+
+// ofProbe names the probe of a handler where there are several.
+func (r *run) ofProbe(e *kprobes.Event) string {
+	switch e.Kind {
+	case kprobes.EventPre, kprobes.EventPost, kprobes.EventReturnHandler:
+	default:
+		return ""
+	}
+	for i, p := range r.probes {
+		if len(r.probes) > 1 && p.kprobe() == e.Probe {
+			return fmt.Sprintf("probe %d (%s): ", i+1, p.text)
+		}
+	}
+	return ""
 }
 
 // countJprobe counts the hits of jprobes, of which the guest runs the handlers.

@@ -123,16 +123,19 @@ type planted struct {
 	hits int
 }
 
-// at is the probed address, 0 before the first registration.
-func (p *planted) at() x86.Addr {
+// kprobe is the probe itself, or the one inside a return probe or a jprobe.
+func (p *planted) kprobe() *kprobes.Kprobe {
 	switch {
 	case p.kp != nil:
-		return p.kp.Addr
+		return p.kp
 	case p.rp != nil:
-		return p.rp.KP.Addr
+		return &p.rp.KP
 	}
-	return p.jp.KP.Addr
+	return &p.jp.KP
 }
+
+// at is the probed address, 0 before the first registration.
+func (p *planted) at() x86.Addr { return p.kprobe().Addr }
 
 // missed is the kernel's nmissed.
 func (p *planted) missed() uint64 {

@@ -58,7 +58,10 @@ type CPU struct {
 	// Can: it can take a step.
 	Can   bool   `json:"can"`
 	Where string `json:"where"`
-	Insn  string `json:"insn"`
+	// Insn is the instruction at ip, "" if ip is inside of one.
+	Insn string `json:"insn"`
+	// Frame: the registers are those that a handler gets, not the CPU's own.
+	Frame bool   `json:"frame,omitempty"`
 	Regs  []Word `json:"regs"`
 	Stack []Word `json:"stack"`
 	// Fetch has the bytes that it may fetch at each probe.
@@ -187,15 +190,22 @@ func (r *run) cpuView(n int, now, before *moment) CPU {
 		c.State = "has not begun"
 	}
 	for _, p := range r.probes {
+		f := Fetch{}
 		if p.at() != 0 {
-			c.Fetch = append(c.Fetch, r.fetch(now, n, p.at()))
+			f = r.fetch(now, n, p.at())
+		}
+		if f.Place != "" && !slices.Contains(c.Fetch, f) {
+			c.Fetch = append(c.Fetch, f)
 		}
 	}
 	if !now.has[n] {
 		return c
 	}
 	regs, old := &now.regs[n], &before.regs[n]
-	c.Where, c.Insn = r.symbol(x86.Addr(regs.IP)), r.insn(x86.Addr(regs.IP))
+	c.Where, c.Frame = r.symbol(x86.Addr(regs.IP)), now.frame[n]
+	if !r.afterInt3(x86.Addr(regs.IP)) {
+		c.Insn = r.insn(x86.Addr(regs.IP))
+	}
 	for _, x := range registers {
 		value, was := x.of(regs), x.of(old)
 		w := Word{Name: x.name, Value: fmt.Sprintf("%x", value), Changed: before.has[n] && value != was}
@@ -216,6 +226,29 @@ func (r *run) cpuView(n int, now, before *moment) CPU {
 		c.Stack = append(c.Stack, w)
 	}
 	return c
+}
+
+// afterInt3: a probe's int3 is right before the address, so that no instruction begins there.
+func (r *run) afterInt3(a x86.Addr) bool {
+	for _, p := range r.probes {
+		if at := p.at(); at != 0 && a == at.Add(1) && string(r.read(at, 1)) == string([]byte{x86.Int3}) {
+			return r.originalSize(at) > 1
+		}
+	}
+	return false
+}
+
+// originalSize is the size of the instruction that a watched function has at an address, 0 if none
+// begins there.
+func (r *run) originalSize(a x86.Addr) int {
+	for n, w := range r.watched {
+		for _, o := range r.originals(n) {
+			if w.Start.Add(int64(o.off)) == a {
+				return len(o.bytes)
+			}
+		}
+	}
+	return 0
 }
 
 func (r *run) results(n int) string {

@@ -343,6 +343,31 @@ func TestAnOrderThatNeedsFewerSteps(t *testing.T) {
 	require.NotEqual(t, dropped, w.Dropped)
 }
 
+// What a lane says while a handler runs.
+func TestLanesDuringAHandler(t *testing.T) {
+	w := watch(t, one("kprobe strlen+0x5\nkprobe strlen+0x5 post", `strlen("hello")`))
+	w.forward("m", "instruction")
+	require.Len(t, w.CPUs[0].Fetch, 1, "one place, once")
+	var handlers []string
+	for w.forward("a", "protocol"); w.Sub >= 0; w.forward("a", "protocol") {
+		if strings.Contains(w.event(), "): ") {
+			handlers = append(handlers, w.event())
+			require.True(t, w.CPUs[0].Frame)
+		}
+		if w.CPUs[0].Where == "strlen+0x6" {
+			require.Empty(t, w.CPUs[0].Insn, "no instruction begins inside of the probed one")
+		}
+		if strings.HasPrefix(w.event(), "int3 after the copy") {
+			rows := w.code("slot").Rows
+			require.Equal(t, []string{"CPU 0 (+1)"}, rows[len(rows)-1].CPUs)
+		}
+	}
+	require.Equal(t, []string{
+		"probe 2 (kprobe strlen+0x5 post): pre handler", "probe 1 (kprobe strlen+0x5): pre handler",
+		"probe 2 (kprobe strlen+0x5 post): post handler; ip is at the next instruction",
+	}, handlers)
+}
+
 // A step without events has a sentence that says what ran and how it ended.
 func TestWhatAStepWithoutEventsDid(t *testing.T) {
 	w := watch(t, one("kprobe strlen+0x5", `strlen("hello")`))

@@ -161,7 +161,7 @@ func TestForwardComesBackToWhatBackHasLeft(t *testing.T) {
 		eval[bool](t, ctx, `watch.machine.back()`)
 	}
 	require.Equal(t, left, forward(5))
-	eval[bool](t, ctx, `watch.machine.begin()`)
+	eval[bool](t, ctx, `watch.machine.begin().then(() => true)`)
 	require.Equal(t, first, forward(7))
 	for range 4 {
 		eval[bool](t, ctx, `watch.machine.back()`)

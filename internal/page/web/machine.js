@@ -35,12 +35,12 @@ class Machine {
 
   // show goes to a state of a scenario: {probes, calls, release, careless, image}. If
   // there is no such state, it shows an error, and goes to the beginning.
-  async show(scenario, schedule, sub) {
+  async show(scenario, schedule, sub, loose) {
     this.stop();
     this.scenario = scenario;
     this.fresh();
     try {
-      await this.ask({ schedule, sub });
+      await this.ask({ schedule, sub, loose: !!loose });
     } catch (e) {
       const start = scenario.start ?? "";
       if (schedule !== start || sub >= 0) await this.ask({ schedule: start, sub: -1 }).catch(() => {});
@@ -314,7 +314,7 @@ class Machine {
     return [
       el("h3", {}, c.name, " ", this.button(`lane${i}`, "Step", () => this.forward("abcd"[i]), { disabled: !c.can, "aria-label": `Step ${c.name}` })),
       el("p", {}, el("code", {}, c.call), `: ${c.state}`),
-      c.where ? el("p", {}, "at ", el("strong", {}, c.where), ": ", el("code", {}, c.insn)) : "",
+      c.where ? el("p", {}, "at ", el("strong", {}, c.where), c.insn ? ": " : "", c.insn ? el("code", {}, c.insn) : "", c.frame ? el("span", { class: "soft" }, " (of the interrupted code, as a handler gets it)") : "") : "",
       ...c.fetch.map((f) => el("p", f.old ? { class: "old" } : {}, `fetches at ${f.place}: `, el("code", {}, `${f.bytes}  ${f.insn}`), f.old ? " (it has not seen the new bytes yet)" : "")),
       c.regs.some((r) => r.changed) ? el("p", {}, "changed: ", ...c.regs.filter((r) => r.changed).flatMap((r) => [el("span", { class: "changed mono" }, `${r.name} ${r.means || r.value}`), " "])) : "",
       c.regs.length ? this.details(`registers ${i}`, "Registers and stack", this.values(c.regs, `Registers of ${c.name}`), this.values(c.stack, `Stack of ${c.name}`)) : ""];

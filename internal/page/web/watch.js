@@ -20,7 +20,8 @@ views.watch = {
       $(id).addEventListener("input", () => {
         $("scenario").value = "";
         clearTimeout(typing);
-        typing = setTimeout(again, 400);
+        // Another release, or a careless jump, takes the same order, as far as it goes.
+        typing = setTimeout(["watch-release", "careless"].includes(id) ? alike : again, 400);
       });
     }
     $("watch-form").addEventListener("submit", (e) => e.preventDefault());
@@ -73,6 +74,16 @@ async function again() {
   complain(null);
   try {
     await watch.machine.show(written(), "", -1);
+  } catch (e) {
+    complain(e);
+  }
+}
+
+async function alike() {
+  complain(null);
+  try {
+    const schedule = watch.machine.view?.schedule ?? "";
+    await watch.machine.show(written(), schedule, -1, true);
   } catch (e) {
     complain(e);
   }
