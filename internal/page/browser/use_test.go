@@ -287,3 +287,19 @@ func TestALessonThatIsDone(t *testing.T) {
 	until(t, ctx, `document.body.dataset.ready === "1" && !!lesson.list`)
 	require.True(t, eval[bool](t, ctx, `lesson.done.has(1)`))
 }
+
+// A place is written as perf writes it: the function is shown, and the byte is chosen.
+func TestAPlaceIsTyped(t *testing.T) {
+	ctx := tab(t, page(t)+"#ask?source=image")
+	eval[bool](t, ctx, `($("search").value = "gcd+0x8", $("search").dispatchEvent(new Event("input")), true)`)
+	until(t, ctx, `ask.of?.name === "gcd" && ask.at === 8 && document.querySelector("#detail h3")?.textContent === "A probe at gcd+8"`)
+}
+
+// The same order is run with care and without it.
+func TestAChangeOfTheRulesKeepsTheOrder(t *testing.T) {
+	ctx := tab(t, page(t)+"#watch?probes=kprobe+opt_yes&calls=opt_yes(1)&release=6.1&careless=1&schedule=amwa")
+	until(t, ctx, `watch.machine?.view?.cpus[0].state.startsWith("failed")`)
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click("#careless")))
+	until(t, ctx, `watch.machine.view.cpus[0].state === "runs"`)
+	require.Equal(t, "amwa", eval[string](t, ctx, schedule))
+}
