@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/report"
 	"kprobelab/kimage"
+	"kprobelab/kprobes/rule"
 	"kprobelab/profile"
 	"kprobelab/x86"
 )
@@ -411,7 +413,22 @@ func (p *Page) function(q functionQuestion, _ []byte) (*Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	return answers(o.scan, sym), nil
+	f := answers(o.scan, sym)
+	for i := range f.Bytes {
+		f.Bytes[i].Text = within(f.Bytes[i].Text, sym)
+	}
+	return f, nil
+}
+
+// within names the addresses of a function in an instruction's text.
+func within(text string, sym kimage.Symbol) string {
+	return kernelAddress.ReplaceAllStringFunc(text, func(a string) string {
+		v, _ := strconv.ParseUint(a[2:], 16, 64) // the pattern has 16 digits
+		if n := x86.Addr(v).Sub(sym.Addr); n >= 0 && uint64(n) < sym.Size {
+			return fmt.Sprintf("%s+%#x", sym.Name, n)
+		}
+		return a
+	})
 }
 
 // function returns the image's function of a name.
@@ -459,6 +476,9 @@ func (p *Page) explain(q explainQuestion, _ []byte) (*Explained, error) {
 	plain := func(s string) string { return s }
 	if err := e.WriteText(&text, report.Style{Bold: plain, Red: plain, Cyan: plain}); err != nil {
 		return nil, err
+	}
+	if q.Name == "" && slices.ContainsFunc(e.Reasons, func(r report.ExplainReason) bool { return r.ID == rule.CopyUnreadable }) {
+		e.Notes = append(e.Notes, "COPY_UNREADABLE is there because nothing follows the bytes that you have written. A kernel's function has code behind it.")
 	}
 	inside := ""
 	for step := range kimage.NewWalker(s.View, &s.Profile.Decoder).Function(sym) {

@@ -263,3 +263,14 @@ func TestADumpGetsASentence(t *testing.T) {
 		require.Contains(t, complaint(t, &page.Page{}, `{"do":"open","name":"demo.core"}`, file), "demo.core is the memory of a booted kernel, which this page does not open")
 	}
 }
+
+// A jump inside the function says where it leads; own bytes end where nothing follows them.
+func TestTextsOfInstructions(t *testing.T) {
+	p := &page.Page{}
+	var f page.Function
+	ask(t, p, map[string]any{"do": "function", "name": "strlen"}, nil, &f)
+	require.Equal(t, "je strlen+0x20", f.Bytes[8].Text)
+	const own = `{"do":"explain","hex":%q,"offset":0}`
+	require.Contains(t, p.Answer(fmt.Sprintf(own, "90"), nil), "nothing follows the bytes that you have written")
+	require.NotContains(t, p.Answer(fmt.Sprintf(own, strings.Repeat("90", 40)), nil), "nothing follows the bytes that you have written")
+}

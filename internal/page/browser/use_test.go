@@ -291,8 +291,8 @@ func TestALessonThatIsDone(t *testing.T) {
 // A place is written as perf writes it: the function is shown, and the byte is chosen.
 func TestAPlaceIsTyped(t *testing.T) {
 	ctx := tab(t, page(t)+"#ask?source=image")
-	eval[bool](t, ctx, `($("search").value = "gcd+0x8", $("search").dispatchEvent(new Event("input")), true)`)
-	until(t, ctx, `ask.of?.name === "gcd" && ask.at === 8 && document.querySelector("#detail h3")?.textContent === "A probe at gcd+8"`)
+	eval[bool](t, ctx, `($("search").value = "gcd+0x1c", $("search").dispatchEvent(new Event("input")), true)`)
+	until(t, ctx, `ask.of?.name === "gcd" && ask.at === 28 && document.querySelector("#detail h3")?.textContent === "A probe at gcd+0x1c"`)
 }
 
 // The same order is run with care and without it.

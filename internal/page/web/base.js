@@ -19,8 +19,8 @@ function complain(e) {
   $("error").hidden = !e;
 }
 
-// offset is such as +3.
-const offset = (n) => (n < 0 ? `${n}` : `+${n}`);
+// offset is such as +3 or +0x1e, as perf and the kernel's log write it; below ten both are the same.
+const offset = (n) => (n < 10 ? (n < 0 ? `${n}` : `+${n}`) : `+0x${n.toString(16)}`);
 
 // A view has show(state), which is called when the address changes. The address is
 // #VIEW?name=value&…
@@ -64,6 +64,7 @@ async function turn() {
 
 let hello;
 async function begin() {
+  $("status").textContent = "Starting …";
   turn(); // the page is there before the program is
   try {
     await start();
