@@ -355,8 +355,12 @@ func (p *Page) search(q searchQuestion, _ []byte) (*Search, error) {
 		return nil, err
 	}
 	s := &Search{Found: []Found{}}
-	q.Text = strings.Join(strings.Fields(q.Text), "")
-	s.Function, s.Offset = o.place(q.Text)
+	if _, err := o.function(q.Text); err == nil {
+		s.Function = q.Text // a name may have a plus and blanks in it
+	} else {
+		q.Text = strings.TrimSpace(q.Text)
+		s.Function, s.Offset = o.place(strings.Join(strings.Fields(q.Text), ""))
+	}
 	var inside []Found
 	for _, sym := range list {
 		f := Found{sym.Name, sym.Size}

@@ -274,3 +274,11 @@ func TestTextsOfInstructions(t *testing.T) {
 	require.Contains(t, p.Answer(fmt.Sprintf(own, "90"), nil), "nothing follows the bytes that you have written")
 	require.NotContains(t, p.Answer(fmt.Sprintf(own, strings.Repeat("90", 40)), nil), "nothing follows the bytes that you have written")
 }
+
+// A name with blanks in it is a name.
+func TestANameIsFoundBeforeAPlace(t *testing.T) {
+	var s page.Search
+	ask(t, &page.Page{}, map[string]any{"do": "search", "text": "gc"}, nil, &s)
+	require.Empty(t, s.Function)
+	require.Positive(t, s.Total)
+}

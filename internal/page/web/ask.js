@@ -183,8 +183,8 @@ async function searched() {
   try {
     const s = await question({ do: "search", text: $("search").value });
     $("functions").replaceChildren(...s.found.map((f) => el("option", { value: f.name })));
-    const exact = !!s.function;
-    if (exact && s.function !== $("search").value) $("search").value = s.function; // the offset becomes the chosen byte
+    const exact = !!s.function || s.found.some((f) => f.name === $("search").value);
+    if (s.function && s.function !== $("search").value) $("search").value = s.function; // the offset becomes the chosen byte
     $("found").textContent = exact ? "" : s.total === 0 ? "No function has this in its name." : `${s.total} functions; write more of the name, or choose one from the list.`;
     if (exact) await ask.asked({ at: s.offset || null });
     else show(null); // the function before is not the one that is written
