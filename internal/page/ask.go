@@ -482,7 +482,7 @@ func (p *Page) explain(q explainQuestion, _ []byte) (*Explained, error) {
 		return nil, err
 	}
 	if q.Name == "" && slices.ContainsFunc(e.Reasons, func(r report.ExplainReason) bool { return r.ID == rule.CopyUnreadable }) {
-		e.Notes = append(e.Notes, "COPY_UNREADABLE is there because nothing follows the bytes that you have written. A kernel's function has code behind it.")
+		e.Notes = append(e.Notes, "COPY_UNREADABLE is there because nothing follows the bytes that you have written. In a kernel, more code follows.")
 	}
 	inside := ""
 	for step := range kimage.NewWalker(s.View, &s.Profile.Decoder).Function(sym) {

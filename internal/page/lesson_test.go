@@ -72,7 +72,7 @@ func lessonMachine(t *testing.T, l page.Lesson) *watched {
 	return w
 }
 
-// said is what a step shows: the event or the sentence.
+// said returns the event of a step, or its sentence.
 func (w *watched) shown() string {
 	if w.Sub < 0 {
 		return w.Did

@@ -17,7 +17,7 @@ type moment struct {
 	Who  string
 	regs [bounded.PageCPUs]x86.PtRegs
 	has  [bounded.PageCPUs]bool
-	// frame: the registers are those that a handler gets, of the code that was interrupted.
+	// frame: a handler gets these registers, of the interrupted code.
 	frame [bounded.PageCPUs]bool
 	// text is the watched text, seen the text that each CPU may still fetch, stack the
 	// words above each stack pointer.

@@ -60,7 +60,7 @@ type CPU struct {
 	Where string `json:"where"`
 	// Insn is the instruction at ip, "" if ip is inside of one.
 	Insn string `json:"insn"`
-	// Frame: the registers are those that a handler gets, not the CPU's own.
+	// Frame: these registers are passed to a handler; the CPU has others.
 	Frame bool   `json:"frame,omitempty"`
 	Regs  []Word `json:"regs"`
 	Stack []Word `json:"stack"`

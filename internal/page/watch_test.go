@@ -216,7 +216,7 @@ func TestTheJumpIsWrittenInThreeSteps(t *testing.T) {
 }
 
 // At an ftrace site the no-operation becomes a call, at an instruction's beginning; only a jump
-// covers the instructions behind it.
+// covers the next instructions.
 func TestACallIsNotTheInsideOfAJump(t *testing.T) {
 	w := watch(t, one("kretprobe sys_open:1", `sys_open("/etc/passwd", 0, 0)`))
 	w.forward("m", "instruction")

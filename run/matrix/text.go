@@ -79,7 +79,7 @@ func (m *Matrix) Diffs(w io.Writer, style colour.Style) error {
 	return nil
 }
 
-// Output is where a matrix is shown.
+// Output takes what Show prints, and says how to print it.
 type Output struct {
 	// Out gets tables and differences, Err remarks, RawOut and RawErr the output of the base's program.
 	Out, Err, RawOut, RawErr io.Writer
