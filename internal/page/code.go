@@ -103,7 +103,7 @@ func (r *run) function(n int, now *moment, live, was []byte) Code {
 		if !bytes.Equal(live[i:end], o.bytes) {
 			row.Was = o.text
 			row.Text = r.textOf(live[i:min(i+decoder.MaxInsnSize, len(live))], at)
-			if live[i] != o.bytes[0] && r.behindProbe(at) && !r.probed(at) {
+			if live[i] != o.bytes[0] && r.underJump(at) && !r.probed(at) {
 				row.Text = "(inside of the jump)"
 			}
 		}
@@ -112,8 +112,8 @@ func (r *run) function(n int, now *moment, live, was []byte) Code {
 	return c
 }
 
-// behindProbe: a jump at a probe's address would cover this address.
-func (r *run) behindProbe(a x86.Addr) bool {
+// underJump: a jump at a probe's address would cover this address.
+func (r *run) underJump(a x86.Addr) bool {
 	for _, p := range r.probes {
 		if at := p.at(); at != 0 && a > at && a < at.Add(x86.Rel32Size) {
 			return true
