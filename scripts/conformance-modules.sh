@@ -21,10 +21,12 @@ lab=$root/bin/kprobelab
 work=$root/.cache/conformance/modules
 out=${OUT:-$work/out}
 cannot() { say "modules were NOT compared: $*"; exit 77; }
+asked='bullseye bookworm trixie trixie-backports'
+offer "$(kernels_asked "$asked")" # listing needs no kbuild
 plain "$root" || die "kbuild takes no path with a blank or a colon, and this is one: $root"
 mkdir -p "$work" "$out"
 
-choose_kernels 'bullseye bookworm trixie trixie-backports'
+choose_kernels "$asked"
 qemu=$(qemu) || cannot "QEMU cannot be had (see above)"
 tool busybox bookworm busybox-static || cannot "there is no busybox (see above)"
 busybox=$tools/busybox/bin/busybox
