@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo dist dist-test page demo dumps kernel archive tools-table conformance conformance-all conformance-bpf conformance-bpftrace conformance-check conformance-configs conformance-explore conformance-forms conformance-hazards conformance-levels conformance-modules conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-aliases conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch decoder decoder-kernel decoder-opponents decoder-speed guest module selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-mount test-page test-root test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean film picture
+.PHONY: help deps deps-test build build-nocgo dist dist-test page demo dumps kernel archive tools-table conformance conformance-all conformance-bpf conformance-bpftrace conformance-check conformance-configs conformance-explore conformance-forms conformance-hazards conformance-levels conformance-modules conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-aliases conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch decoder decoder-kernel decoder-opponents decoder-speed guest module selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-mount test-page test-unicorn test-root test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean film picture
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -211,6 +211,11 @@ test-page: page ## the page in a headless Chromium: lessons, steps, verdicts, ac
 
 test-wasm: ## the command line's scripts on the program as WebAssembly, under Node
 	@scripts/test-wasm.sh
+
+test-unicorn: ## the tests that run guest code most, with a release's Unicorn, which is built first
+	@scripts/unicorn.sh "$(CURDIR)/.cache/unicorn"
+	@CGO_CFLAGS="-O2 -g '-I$(CURDIR)/.cache/unicorn/include'" CGO_LDFLAGS="'-L$(CURDIR)/.cache/unicorn/lib'" \
+		go run ./internal/tools/testsum -- -timeout 60m ./emu/... ./machine/... ./booted/... ./kprobes/... ./run/... ./internal/integration/engines ./internal/integration/running
 
 test-mount: deps ## the tests of mounts alone, as they are with /dev/fuse and fusermount3 (package fuse3)
 	@scripts/check.sh mount

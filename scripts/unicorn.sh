@@ -2,7 +2,7 @@
 # unicorn.sh FOLDER: Unicorn for a release, built from the C source that comes with its Go binding: go.mod names the version, go.sum has
 # the checksum. FOLDER gets include, lib with the static archive, source (the Go module and its version) and copyright. Only x86 is
 # built. The same source and the same packages of gcc's and libc's make the same bytes, in any folder. cmake is the system's, or Debian's
-# package, unpacked as an ordinary user. To build and to test with it: KPROBELAB_UNICORN=FOLDER make deps.
+# package, unpacked as an ordinary user. make test-unicorn tests with it; KPROBELAB_UNICORN=FOLDER make deps builds with it.
 set -eu
 scripts=$(cd "$(dirname "$0")" && pwd)
 root=${scripts%/*}

@@ -68,6 +68,18 @@ func One(tb testing.TB, name string) {
 	}
 }
 
+// Twin is for a test of all of Running: where the dump of 6.1 with two processors is there, it stands for the one with a
+// single processor. KPROBELAB_SOAK runs both, and -short only has the latter.
+func Twin(tb testing.TB, name string) {
+	tb.Helper()
+	if name != short[0] || testing.Short() || os.Getenv("KPROBELAB_SOAK") != "" {
+		return
+	}
+	if _, err := os.Stat(filepath.Join(Dir(), name+".smp2.core")); err == nil {
+		tb.Skip("the same kernel with two processors is tried; KPROBELAB_SOAK=1 asks both")
+	}
+}
+
 // DebugInfo returns the path of a kernel's vmlinux with DWARF, as scripts/kernel.sh --debuginfo
 // leaves it; empty if it is absent: it is 600 MB.
 func DebugInfo(release string) string {

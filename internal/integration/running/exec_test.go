@@ -28,6 +28,7 @@ func each(t *testing.T, test func(t *testing.T, k *kernel)) {
 func eachBut(t *testing.T, skip func(tb testing.TB, name string), test func(t *testing.T, k *kernel)) {
 	for _, name := range dumps.Running {
 		t.Run(name, func(t *testing.T) {
+			dumps.Twin(t, name)
 			skip(t, name)
 			test(t, boot(t, name))
 		})

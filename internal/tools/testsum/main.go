@@ -5,7 +5,7 @@
 // It must not know the project's packages: everything after the flags goes to
 // go test as it stands.
 //
-//	testsum [-tally FILE] -- ARGUMENTS OF GO TEST
+//	testsum [-tally FILE] [-longest N] -- ARGUMENTS OF GO TEST
 //	testsum -total FILE
 //	testsum -skipped PATTERN FILE
 //
@@ -29,16 +29,17 @@ import (
 
 func main() {
 	tally := flag.String("tally", "", "append every test's result to `FILE`")
+	longest := flag.Int("longest", 0, "print the `N` tests that took longest")
 	total := flag.String("total", "", "print the closing line of the results in `FILE`")
 	skipped := flag.String("skipped", "", "print what the tally skipped for a reason that matches `PATTERN`")
 	flag.Parse()
-	if err := run(*tally, *total, *skipped, flag.Args()); err != nil {
+	if err := run(*tally, *total, *skipped, *longest, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "testsum:", err)
 		os.Exit(1)
 	}
 }
 
-func run(tally, total, skipped string, args []string) error {
+func run(tally, total, skipped string, longest int, args []string) error {
 	switch {
 	case total != "":
 		return withFile(total, func(f io.Reader) error { return printTotal(os.Stdout, f) })
@@ -54,6 +55,7 @@ func run(tally, total, skipped string, args []string) error {
 	}
 	s, err := goTest(args)
 	s.printFailures(os.Stdout)
+	s.printLongest(os.Stdout, longest)
 	if tallyErr := record(s, tally); tallyErr != nil {
 		return tallyErr
 	}

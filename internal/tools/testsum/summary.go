@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -36,7 +37,8 @@ const (
 type test struct {
 	result  result
 	output  []string
-	parent  bool // it has subtests, which count in its place
+	seconds float64 // of its last run
+	parent  bool    // it has subtests, which count in its place
 	subFail bool
 }
 
@@ -78,6 +80,7 @@ func (s *summary) end(e event, w io.Writer) {
 	t := s.test(e)
 	// A package may run a test more than once, as with -count or on each engine.
 	t.result = worse(outcome{result: t.result}, outcome{result: result(e.Action)}).result
+	t.seconds = e.Elapsed
 	if e.Test != "" {
 		// A subtest's name may have slashes of its own, so that what is before
 		// the last one need not be a test.
@@ -164,6 +167,22 @@ func (s *summary) printFailures(w io.Writer) {
 		if counted[key] == failed {
 			fmt.Fprintf(w, "--- FAIL: %s\n%s", key, strings.Join(s.tests[key].output, ""))
 		}
+	}
+}
+
+// printLongest names the n tests that took longest, their subtests included.
+func (s *summary) printLongest(w io.Writer, n int) {
+	var keys []string
+	for key := range s.tests {
+		if _, name := split(key); name != "" && !strings.Contains(name, "/") {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, func(a, b string) int {
+		return cmp.Or(cmp.Compare(s.tests[b].seconds, s.tests[a].seconds), cmp.Compare(a, b))
+	})
+	for _, key := range keys[:min(n, len(keys))] {
+		fmt.Fprintf(w, "%7.1f s  %s\n", s.tests[key].seconds, key)
 	}
 }
 

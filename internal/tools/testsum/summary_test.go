@@ -50,6 +50,24 @@ func TestResultsOfSeveralRunsAreJoined(t *testing.T) {
 	}
 }
 
+func TestTheLongestTestsAreNamed(t *testing.T) {
+	s, _ := digest(t,
+		`{"Action":"pass","Package":"m/a","Test":"TestX/one","Elapsed":8}`,
+		`{"Action":"pass","Package":"m/a","Test":"TestX","Elapsed":9}`,
+		`{"Action":"pass","Package":"m/a","Test":"TestY","Elapsed":0.5}`,
+		`{"Action":"pass","Package":"m/b","Test":"TestZ","Elapsed":10.25}`,
+		`{"Action":"pass","Package":"m/b","Elapsed":11}`)
+	for n, want := range map[int]string{
+		0: "",
+		2: "   10.2 s  m/b.TestZ\n    9.0 s  m/a.TestX\n",
+		9: "   10.2 s  m/b.TestZ\n    9.0 s  m/a.TestX\n    0.5 s  m/a.TestY\n",
+	} {
+		var out strings.Builder
+		s.printLongest(&out, n)
+		require.Equal(t, want, out.String())
+	}
+}
+
 func TestSlashesInASubtestsName(t *testing.T) {
 	s, _ := digest(t,
 		`{"Action":"fail","Package":"m/a","Test":"TestX/6.1/false"}`,
