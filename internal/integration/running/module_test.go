@@ -2,11 +2,13 @@ package running
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -16,6 +18,7 @@ import (
 	"kprobelab/booted"
 	"kprobelab/errno"
 	"kprobelab/internal/integration/dumps/runs"
+	"kprobelab/kernels"
 	"kprobelab/kprobestest"
 	"kprobelab/x86"
 )
@@ -195,6 +198,33 @@ func TestModprobe(t *testing.T) {
 	var refused *booted.ModuleError
 	require.ErrorAs(t, k.Modprobe(t.Context(), "cut", code[:len(code)/2], ""), &refused)
 	require.Equal(t, errno.ENOEXEC, refused.Errno)
+}
+
+// TestAPairOfThePackagesModule: veth of the kernel's own package makes a pair, and what one end sends the other receives.
+func TestAPairOfThePackagesModule(t *testing.T) {
+	store, err := kernels.Open(&kernels.Options{Offline: true})
+	require.NoError(t, err)
+	for _, name := range []string{"6.1", "5.10", "newest"} {
+		t.Run(name, func(t *testing.T) {
+			k := boot(t, name)
+			loaded := 0
+			err := store.ModuleFiles(t.Context(), k.Image.Release(), []string{"veth"}, func(name string, code []byte) error {
+				loaded++
+				return k.Modprobe(t.Context(), name, code, "")
+			})
+			if errors.Is(err, kernels.ErrKernel) || errors.Is(err, kernels.ErrOffline) {
+				t.Skip("the package of the dump's kernel is not kept here (kprobelab kernels fetch has it)")
+			}
+			require.NoError(t, err)
+			require.NotZero(t, loaded)
+			end := k.shell("cd /sys/class/net && echo veth*; cat veth0/operstate veth1/operstate")
+			require.Equal(t, ended{out: "veth0 veth1\nup\nup\n"}, end)
+			end = k.shell("n=/sys/class/net/veth1/statistics/rx_packets; before=$(cat $n); arping -c 2 -w 3 -I veth0 10.0.0.2 >/dev/null; expr $(cat $n) - $before")
+			received, err := strconv.Atoi(strings.TrimSpace(end.out))
+			require.NoError(t, err, end)
+			require.GreaterOrEqual(t, received, 2)
+		})
+	}
 }
 
 // TestExecutedInstructions: each execution of a named instruction is seen once, on all processors, and after a restore.
