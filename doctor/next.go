@@ -6,6 +6,7 @@ import (
 	"os"
 	"syscall"
 
+	"kprobelab/errno"
 	"kprobelab/internal/debian"
 	"kprobelab/internal/download"
 	"kprobelab/internal/qemu"
@@ -19,6 +20,7 @@ const (
 	nextEngine   = "take the release's program for Linux/amd64, or run make build in a checkout"
 	nextFolder   = "name a folder of yours: XDG_CACHE_HOME=FOLDER kprobelab ..."
 	nextRoom     = "make room: kprobelab kernels list, then kprobelab kernels remove RELEASE; or XDG_CACHE_HOME=FOLDER kprobelab ..."
+	nextMemory   = "boot the kernel with more memory: kprobelab kernels boot --memory 512M RELEASE"
 	nextNetwork  = "name a proxy or a mirror: http_proxy=URL or KPROBELAB_MIRROR=URL kprobelab ...; without a network: " + nextImport
 	nextMirror   = "KPROBELAB_MIRROR=http://deb.debian.org/debian kprobelab ..."
 	nextKeys     = "install Debian's package debian-archive-keyring, or name its file: kprobelab kernels --keyring FILE fetch RELEASE"
@@ -34,6 +36,12 @@ const (
 func Next(err error) string {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) && p.Path == os.Stdout.Name() {
 		return "" // the user's own redirection
+	}
+	if guests := errno.Errno(0); errors.As(err, &guests) { // what is full, or refused, is in the guest
+		if guests == errno.ENOSPC {
+			return nextMemory
+		}
+		return ""
 	}
 	for _, n := range append(nexts, hostNexts...) {
 		if errors.Is(err, n.is) {

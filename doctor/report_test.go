@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kprobelab/errno"
 	"kprobelab/internal/debian"
 	"kprobelab/internal/download"
 	"kprobelab/internal/qemu"
@@ -154,10 +155,12 @@ func TestNextAfterErrors(t *testing.T) {
 		nextKeys:    debian.ErrKeys,
 		nextMirror:  kernels.ErrMirror,
 		nextOffline: kernels.ErrOffline,
+		nextMemory:  fmt.Errorf("/x does not fit into the guest's memory: %w", errno.ENOSPC),
 		"":          errors.New("another"),
 	} {
 		require.Equal(t, want, Next(err))
 	}
 	require.Empty(t, Next(nil))
+	require.Empty(t, Next(errno.EROFS), "a folder of the guest's")
 	require.Empty(t, Next(&fs.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}), "the output is the user's own")
 }
