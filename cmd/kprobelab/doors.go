@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -44,6 +45,7 @@ func (p *kernelDoor) probes() []cli.Flag {
 			Usage: "do not let the jump optimizer run before the calls: probes wait in its queue for its timer"},
 		&cli.StringSliceFlag{Name: "sysctl", Destination: &p.Sysctls,
 			Usage: "set a sysctl first, `NAME=VALUE`: debug.kprobes-optimization=0, and for exec those of the guest (repeatable)"},
+		&cli.StringFlag{Name: "film", Destination: &p.film, Usage: "write all states of the run to `FILE`, which the page plays: kprobelab serve"},
 		&cli.BoolFlag{Name: "dmesg", Destination: &p.Dmesg, Usage: "on a booted kernel, print what each call and program made it log"},
 		debuginfoFlag(),
 	}, watchFlags(&p.Watches, &p.Registers)...)
@@ -131,9 +133,9 @@ func (p *kernelDoor) do(t *term, c *cli.Command, kernel string, text *run.TextOp
 // shown holds the flags that say in which form a command shows its events.
 type shown struct {
 	steps, json bool
-	// perfetto is the file for a trace, traceOutput the one for the text of trace; "" for none.
-	perfetto, traceOutput string
-	maxOutput             uint64
+	// perfetto is the file for a trace, film the one for a film, traceOutput the one for the text of trace; "" for none.
+	perfetto, film, traceOutput string
+	maxOutput                   uint64
 }
 
 func (s *shown) flags(t *term) []cli.Flag {
@@ -164,7 +166,7 @@ func (s *shown) check() error {
 }
 
 // inSteps reports whether the plan has to give the steps of hits.
-func (s *shown) inSteps() bool { return s.steps || s.json || s.perfetto != "" }
+func (s *shown) inSteps() bool { return s.steps || s.json || s.perfetto+s.film != "" }
 
 // trace writes the file of --trace-output; nil without it.
 func (s *shown) trace() func(string) error {
@@ -186,6 +188,32 @@ type printing interface {
 	Flush() error
 }
 
+// recorder is a sink that writes a file.
+type recorder interface {
+	run.Sink
+	Close() error
+}
+
+// recorded has a run recorded in a file, too; with an empty name it is not.
+func recorded(name string, to func(io.Writer) recorder, do func(run.Sink) error) func(run.Sink) error {
+	if name == "" {
+		return do
+	}
+	return func(sink run.Sink) (err error) {
+		f, err := outfile.Create(name)
+		if err != nil {
+			return fail(exitImage, err)
+		}
+		rec := to(f)
+		defer func() {
+			if failed := f.Done(rec.Close()); failed != nil {
+				err = errors.Join(err, fail(exitImage, failed))
+			}
+		}()
+		return do(run.Tee(rec, sink))
+	}
+}
+
 // printed has a run done, and what happens printed and recorded.
 func (s *shown) printed(t *term, o *run.TextOptions, do func(run.Sink) error) (err error) {
 	o.Colour, o.Steps, o.Out, o.Err = bool(t.OutStyle), s.steps, t.RawOut, t.RawErr
@@ -194,19 +222,8 @@ func (s *shown) printed(t *term, o *run.TextOptions, do func(run.Sink) error) (e
 		out = run.NewJSON(t.Out)
 	}
 	to := run.Capped(out, s.maxOutput, func() uint64 { return uint64(out.Buffered()) + t.Written() })
-	if s.perfetto != "" {
-		f, err := outfile.Create(s.perfetto)
-		if err != nil {
-			return fail(exitImage, err)
-		}
-		rec := run.NewPerfetto(f, strings.HasSuffix(s.perfetto, ".jsonl"))
-		defer func() {
-			if failed := f.Done(rec.Close()); failed != nil {
-				err = errors.Join(err, fail(exitImage, failed))
-			}
-		}()
-		to = run.Tee(rec, to)
-	}
+	do = recorded(s.perfetto, func(to io.Writer) recorder { return run.NewPerfetto(to, strings.HasSuffix(s.perfetto, ".jsonl")) }, do)
+	do = recorded(s.film, func(to io.Writer) recorder { return run.NewFilm(to) }, do)
 	err = do(run.Func(func(e run.Event) error {
 		run.Warn(t.Err, e, t.ErrStyle.Red("warning:"))
 		return to.Put(e)

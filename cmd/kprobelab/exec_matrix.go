@@ -81,7 +81,7 @@ func (p *execDoor) runs(c *cli.Command, list []string) (*matrix.Matrix, error) {
 		}
 		return m, err
 	}
-	if len(list) > 1 || len(p.host.Outs) > 0 || p.host.Core+p.perfetto+p.traceOutput != "" {
+	if len(list) > 1 || len(p.host.Outs) > 0 || p.host.Core+p.perfetto+p.film+p.traceOutput != "" {
 		return nil, usagef("--repeat takes one kernel and leaves no files: --seed runs one of the repeats again")
 	}
 	m, err := matrix.Repeat(list[0], p.repeat, p.Seed, c.IsSet("seed"))
@@ -100,7 +100,7 @@ func (p *execDoor) inMatrix(t *term, c *cli.Command, cell *matrix.Cell, dump str
 	cell.Release = img.Release()
 	s := p.shown
 	s.maxOutput, s.json = p.maxOutput/kernels, false
-	s.perfetto, s.traceOutput = cell.Named(p.perfetto), cell.Named(p.traceOutput)
+	s.perfetto, s.film, s.traceOutput = cell.Named(p.perfetto), cell.Named(p.film), cell.Named(p.traceOutput)
 	plan.Steps, plan.Records, plan.Trace = p.inSteps(), s.perfetto != "", s.trace()
 	o := &run.TextOptions{Exits: p.exits, Log: p.log(t)}
 	return s.printed(t, o, func(to run.Sink) error {

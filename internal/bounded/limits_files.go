@@ -65,6 +65,33 @@ const (
 	// PageCode bounds the code that the page explains at once, in bytes.
 	// Test: TestBadInputGetsASentence
 	PageCode = 4096
+	// FilmFile bounds a film that is read, in bytes.
+	// Test: TestDamagedFilms
+	FilmFile = 16 << 20
+	// FilmText bounds a film's text, unpacked, in bytes.
+	// Test: TestDamagedFilms
+	FilmText = 64 << 20
+	// FilmLine bounds a line of it, in bytes.
+	// Test: TestDamagedFilms
+	FilmLine = 1 << 20
+	// FilmMemory bounds the memory that the states of a film take beside its text, in bytes.
+	// Test: TestDamagedFilms
+	FilmMemory = 128 << 20
+	// FilmStates bounds the states of a film. A run that has more says how many it left out.
+	// Test: TestAFilmThatIsFull
+	FilmStates = 20_000
+	// FilmCPUs bounds the processors in a film.
+	// Test: TestDamagedFilms
+	FilmCPUs = 8
+	// FilmStack bounds the words of a stack in a film.
+	// Test: TestDamagedFilms
+	FilmStack = 64
+	// FilmCode bounds the functions, slots and detour buffers in a film.
+	// Test: TestDamagedFilms
+	FilmCode = 64
+	// FilmCodeSize bounds one of them, in bytes.
+	// Test: TestDamagedFilms
+	FilmCodeSize = 4096
 	// UprobeFile bounds a file of a guest that uprobes are put into, in bytes.
 	// Test: TestProgramsOfTheGuestThatAreTooLong
 	UprobeFile = 256 << 20

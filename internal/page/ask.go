@@ -281,7 +281,7 @@ func (p *Page) open(q openQuestion, file []byte) (*Opened, error) {
 		return nil, fmt.Errorf("the image %s is not open here; drop its file on the page", q.Name)
 	}
 	if isDump(o.bytes) {
-		return nil, fmt.Errorf("%s is the memory of a booted kernel, which this page does not open; the command line does: kprobelab run %s", o.name, o.name)
+		return nil, fmt.Errorf("%s is the memory of a booted kernel, which this page does not run; it plays a film of a run on it, which the command line makes: kprobelab run %s --kprobe vfs_read --call 'read(0, buf[16], 16)' --film run.film; drop that file here", o.name, o.name)
 	}
 	var options kimage.Options
 	if q.Release != "" {

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"regexp"
-	"strconv"
 
 	"kprobelab/decoder"
 	"kprobelab/kimage"
@@ -15,15 +14,7 @@ import (
 var kernelAddress = regexp.MustCompile(`0xf{8}[0-9a-f]{8}\b`)
 
 // named puts symbols in the place of an instruction's addresses.
-func (r *run) named(text string) string {
-	return kernelAddress.ReplaceAllStringFunc(text, func(a string) string {
-		v, _ := strconv.ParseUint(a[2:], 16, 64) // the pattern has 16 digits
-		if s := r.meaning(v); s != "" {
-			return s
-		}
-		return a
-	})
-}
+func (r *run) named(text string) string { return withNames(text, r.meaning) }
 
 // insn is the instruction in memory.
 func (r *run) insn(at x86.Addr) string {

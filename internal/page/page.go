@@ -16,6 +16,8 @@ type Page struct {
 	image *opened
 	// run is the machine that is watched.
 	run *run
+	// reel is the film that is played.
+	reel *reel
 }
 
 // requests are the functions that answer requests, by name. file is the file in a request.
@@ -27,6 +29,8 @@ var requests = map[string]func(p *Page, request, file []byte) (any, error){
 	"function": with((*Page).function),
 	"explain":  with((*Page).explain),
 	"watch":    with((*Page).watch),
+	"openfilm": with((*Page).openFilm),
+	"film":     with((*Page).play),
 	"lessons":  with(func(*Page, struct{}, []byte) ([]Lesson, error) { return lessons, nil }),
 	"check":    with((*Page).check),
 }
@@ -86,6 +90,8 @@ type Hello struct {
 	// function that are explained.
 	MaxImage int64 `json:"max_image"`
 	MaxCode  int   `json:"max_code"`
+	// Film is the name of the film that is part of the program.
+	Film string `json:"film"`
 }
 
 // Release is a named profile.
@@ -95,7 +101,7 @@ type Release struct {
 }
 
 func hello() *Hello {
-	h := &Hello{Default: profile.Default, Scenarios: scenarios, MaxImage: MaxImage, MaxCode: MaxCode}
+	h := &Hello{Default: profile.Default, Scenarios: scenarios, MaxImage: MaxImage, MaxCode: MaxCode, Film: exampleName}
 	for _, name := range profile.All() {
 		c, _ := profile.Named(name)
 		h.Releases = append(h.Releases, Release{name, c.Describes})

@@ -260,7 +260,7 @@ func TestADumpGetsASentence(t *testing.T) {
 	core := append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 57)...)
 	core[16] = 4
 	for _, file := range [][]byte{core, []byte("KDUMP   \x06"), []byte("makedumpfile\x00")} {
-		require.Contains(t, complaint(t, &page.Page{}, `{"do":"open","name":"demo.core"}`, file), "demo.core is the memory of a booted kernel, which this page does not open")
+		require.Contains(t, complaint(t, &page.Page{}, `{"do":"open","name":"demo.core"}`, file), "demo.core is the memory of a booted kernel, which this page does not run")
 	}
 }
 

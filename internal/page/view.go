@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kprobelab/decoder"
+	"kprobelab/internal/steptext"
 	"kprobelab/x86"
 )
 
@@ -329,18 +330,8 @@ func (r *run) state(p *planted) State {
 		return s
 	}
 	s.Place = r.symbol(p.at())
-	entry := r.lab.Kprobes.Find(p.at())
-	switch {
-	case entry == nil:
-	case entry.OnFtrace():
-		s.State = "called by the function tracer"
-	case r.jumps(p):
-		s.State = "a jump to its detour buffer"
-	default:
-		s.State = "an int3"
-	}
-	if q := r.lab.Kprobes.Queue(p.at()); q != "" {
-		s.State += ", on the list " + q
+	if entry := r.lab.Kprobes.Find(p.at()); entry != nil {
+		s.State = steptext.Standing(entry, r.jumps(p), r.lab.Kprobes.Queue(p.at()))
 	}
 	return s
 }

@@ -95,3 +95,19 @@ func Optimizer(e *kprobes.OptEvent) string {
 	}
 	return optimizerTexts[e.Kind]
 }
+
+// Standing says what stands at a probed address: entry is the table's, jump is whether the jump to its detour buffer is in
+// memory, queue the optimizer's list that it is on.
+func Standing(entry *kprobes.Kprobe, jump bool, queue string) string {
+	text := "an int3"
+	switch {
+	case entry.OnFtrace():
+		text = "called by the function tracer"
+	case jump:
+		text = "a jump to its detour buffer"
+	}
+	if queue != "" {
+		text += ", on the list " + queue
+	}
+	return text
+}

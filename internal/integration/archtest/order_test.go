@@ -34,7 +34,7 @@ var order = [][]string{
 	{"tracing"},
 	{"booted"},
 	{"kprobelab", "kernels"},
-	{"internal/session", "internal/perfetto"},
+	{"internal/session", "internal/perfetto", "internal/film"},
 	{"script", "boot", "internal/explore"},
 	{"run"},
 	{"internal/mount", "run/matrix"},

@@ -1,0 +1,20 @@
+// Files that are dropped on the page: a film goes to its view, by the file's first bytes, and all
+// others to Ask.
+
+// takers say by a file's name and beginning that they take it.
+const takers = [
+  { is: (name, head) => head.startsWith("kprobelab film "), open: (file) => openFilm(file) },
+];
+
+addEventListener("drop", async (e) => {
+  e.preventDefault();
+  e.stopImmediatePropagation();
+  document.body.classList.remove("over");
+  const file = e.dataTransfer.files[0];
+  if (!file || !hello) return;
+  const head = await file.slice(0, 256).text();
+  const taker = takers.find((t) => t.is(file.name, head));
+  if (taker) return taker.open(file);
+  if (place().view !== "ask") location.hash = "ask";
+  opened(file);
+}, true);
