@@ -37,6 +37,8 @@ type memory struct {
 	rip               bool
 	scale             byte // its logarithm
 	disp              int64
+	// to is the place that a displacement from rip leads to, 0 if the displacement is a number.
+	to x86.Addr
 	// dispLen is how many bytes of disp an encoding has.
 	dispLen int
 }
@@ -110,11 +112,15 @@ func readOperand(s string, target func(string) (x86.Addr, bool)) (o operand, err
 	case strings.HasPrefix(s, "$"):
 		v, err := number(s[1:])
 		if err != nil {
-			return o, err
+			to, ok := place(s[1:], target)
+			if !ok {
+				return o, err
+			}
+			v = int64(to)
 		}
 		o.number = &v
 	case strings.HasSuffix(s, ")"):
-		err = o.memory.read(s)
+		err = o.memory.read(s, target)
 	default:
 		to, ok := target(s)
 		if !ok {
@@ -139,12 +145,34 @@ func number(s string) (int64, error) {
 
 var errMemory = errors.New("memory is such as 8(%rax), (%rax,%rcx,4) or 8(%rip)")
 
-func (m *memory) read(s string) error {
+// place reads a symbol, with a number added to it or without, as the compiler's output has it.
+func place(s string, target func(string) (x86.Addr, bool)) (x86.Addr, bool) {
+	i := strings.LastIndexAny(s, "+-")
+	if first, second, ok := strings.Cut(s, "+"); ok && second != "" && strings.Trim(first, "0123456789") == "" { // gcc's 4+table
+		s, i = second+"+"+first, len(second)
+	}
+	if i > 0 {
+		if n, err := strconv.ParseInt(s[i:], 0, 32); err == nil {
+			to, ok := target(s[:i])
+			return to.Add(n), ok
+		}
+	}
+	to, ok := target(s)
+	return to, ok
+}
+
+func (m *memory) read(s string, target func(string) (x86.Addr, bool)) error {
 	disp, inside, _ := strings.Cut(strings.TrimSuffix(s, ")"), "(")
 	if disp = strings.TrimSpace(disp); disp != "" {
 		var err error
 		if m.disp, err = number(disp); err != nil {
-			return err
+			to, ok := place(disp, target)
+			if !ok {
+				return err
+			}
+			if m.disp = int64(to); strings.TrimSpace(inside) == "%rip" {
+				m.disp, m.to = 0, to
+			}
 		}
 	}
 	parts := strings.Split(inside, ",")
@@ -298,6 +326,9 @@ func (o *operands) same(text, mnemonic string) bool {
 	}
 	for n, x := range o.list {
 		y := is.list[n]
+		if m := x.memory; y.target != 0 && y.register == "" && x.isAddress() && int64(y.target) == m.disp { // the decoder's memory without registers
+			y.target, y.memory = 0, m
+		}
 		if x.register != y.register || x.target != y.target || x.memory != y.memory || x.indirect != y.indirect || (x.number == nil) != (y.number == nil) {
 			return false
 		}
@@ -306,6 +337,21 @@ func (o *operands) same(text, mnemonic string) bool {
 		}
 	}
 	return true
+}
+
+// isAddress: the operand is memory at an address, without registers.
+func (x *operand) isAddress() bool {
+	return x.register == "" && x.number == nil && x.target == 0 && !x.memory.hasBase && !x.memory.hasIndex && !x.memory.rip
+}
+
+// registers are the names of the operands that are registers.
+func (o *operands) registers() (list []string) {
+	for _, x := range o.list {
+		if x.register != "" {
+			list = append(list, x.register)
+		}
+	}
+	return list
 }
 
 // wide: an operand has 64 bits.

@@ -46,6 +46,8 @@ type codeQuestion struct {
 	// Asm is the function's assembly, in place of Hex.
 	Asm     string `json:"asm"`
 	Release string `json:"release"`
+	// Lay requests the bytes and instructions alone. The answers then come by "answers".
+	Lay bool `json:"lay"`
 }
 
 // Function is a function with an answer for each of its bytes.
@@ -76,15 +78,15 @@ type Byte struct {
 	Rule  string `json:"rule,omitempty"`
 	Why   string `json:"why,omitempty"`
 	// Kind is the answer in a word: "refused", "ftrace", "optimized", "accepted"; "inside" for a byte
-	// inside an instruction.
+	// inside an instruction, "" for an instruction without an answer yet.
 	Kind string `json:"kind"`
 	// How says how the probe runs while there is no jump.
 	How       string   `json:"how,omitempty"`
 	Optimized bool     `json:"optimized"`
 	Reasons   []Reason `json:"reasons"`
 	Hazards   []string `json:"hazards,omitempty"`
-	// way is Kind for a byte that begins an instruction.
-	way string
+	// To is the offset in the function to which the instruction jumps, nil if it jumps to none.
+	To *int `json:"to,omitempty"`
 }
 
 // Reason is a rule that keeps the probe from becoming a jump.
@@ -94,6 +96,8 @@ type Reason struct {
 	At       int    `json:"at"`
 	Sentence string `json:"sentence"`
 	Stops    bool   `json:"stops"`
+	// Why is the rule in words, for any place.
+	Why string `json:"why"`
 }
 
 // rules returns the profile of a name, the default for "".
@@ -167,34 +171,62 @@ func (p *Page) code(q codeQuestion, _ []byte) (*Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	return answers(s, s.Symbols[0]), nil
+	f := newFunction(s, s.Symbols[0], q.Lay)
+	for i := range f.Bytes { // the code has no name: an offset says where a jump leads
+		f.Bytes[i].Text = strings.ReplaceAll(within(f.Bytes[i].Text, s.Symbols[0]), f.Name+"+", "+")
+	}
+	return f, nil
 }
 
-// answers computes the answer for each byte of a function.
-func answers(s *report.Scan, sym kimage.Symbol) *Function {
+// asmQuestion is assembly in Intel's syntax.
+type asmQuestion struct {
+	Asm string `json:"asm"`
+}
+
+// Asm is assembly in GNU syntax.
+type Asm struct {
+	Asm string `json:"asm"`
+}
+
+func gnu(_ *Page, q asmQuestion, _ []byte) (*Asm, error) { return &Asm{assemble.FromIntel(q.Asm)}, nil }
+
+// newFunction reads a function's instructions and, unless they are laid out only, computes the answer
+// for each byte.
+func newFunction(s *report.Scan, sym kimage.Symbol, lay bool) *Function {
 	f := &Function{
 		Name: sym.Name, Address: sym.Addr.String(), Size: sym.Size,
 		Profile: s.Profile.Name, About: s.Profile.Describes, Standing: s.Standing, CPU: s.CPU,
 	}
 	code := make([]byte, min(sym.Size, MaxCode))
 	code = code[:s.View.CodeAt(sym.Addr, code)]
-	for i, e := range s.ExplainBytes(sym, len(code)) {
-		f.Bytes = append(f.Bytes, newByte(i, code[i], sym.Addr, e))
+	points, kinds := s.Points(sym), make([]string, len(code))
+	for i := range code {
+		b := Byte{Offset: i, Reasons: []Reason{}}
+		if !lay {
+			b = newByte(i, sym.Addr, points.At(i))
+		}
+		kinds[i], b.Kind, b.Value = b.Kind, "inside", fmt.Sprintf("%02x", code[i])
+		f.Bytes = append(f.Bytes, b)
 	}
 	for step := range kimage.NewWalker(s.View, &s.Profile.Decoder).Function(sym) {
-		if i := int(step.Addr.Sub(sym.Addr)); step.Err == nil && i < len(code) {
-			b := code[i:min(i+step.Insn.Length, len(code))]
-			f.Bytes[i].Text, f.Bytes[i].Length = decoder.Text(b, step.Addr), len(b)
-			f.Bytes[i].Kind = f.Bytes[i].way
+		i := int(step.Addr.Sub(sym.Addr))
+		if step.Err != nil || i >= len(code) {
+			continue
+		}
+		b, text := &f.Bytes[i], code[i:min(i+step.Insn.Length, len(code))]
+		b.Text, b.Length, b.Kind = decoder.Text(text, step.Addr), len(text), kinds[i]
+		if to, ok := step.Jump(); ok && to >= sym.Addr && uint64(to.Sub(sym.Addr)) < uint64(len(code)) {
+			n := int(to.Sub(sym.Addr))
+			b.To = &n
 		}
 	}
 	return f
 }
 
-func newByte(off int, value byte, start x86.Addr, e *report.Explanation) Byte {
+func newByte(off int, start x86.Addr, e *report.Explanation) Byte {
 	b := Byte{
-		Offset: off, Value: fmt.Sprintf("%02x", value), Errno: e.Errno, Rule: e.RegisterReason.String(), Why: e.RegisterWhy,
-		How: e.How, Optimized: e.Optimized, Reasons: []Reason{}, Kind: "inside", way: kindOf(e),
+		Offset: off, Errno: e.Errno, Rule: e.RegisterReason.String(), Why: e.RegisterWhy,
+		How: e.How, Optimized: e.Optimized, Reasons: []Reason{}, Kind: kindOf(e),
 	}
 	if e.Errno != 0 {
 		b.Name = errno.Errno(-e.Errno).Name()
@@ -204,7 +236,7 @@ func newByte(off int, value byte, start x86.Addr, e *report.Explanation) Byte {
 		if r.Addr.Known {
 			at = int(r.Addr.Sub(start))
 		}
-		b.Reasons = append(b.Reasons, Reason{ID: r.ID.String(), At: at, Sentence: r.Sentence, Stops: r.Stops})
+		b.Reasons = append(b.Reasons, Reason{ID: r.ID.String(), At: at, Sentence: r.Sentence, Stops: r.Stops, Why: r.ID.Why()})
 	}
 	for _, h := range e.Hazards {
 		b.Hazards = append(b.Hazards, h.Sentence)
@@ -229,7 +261,7 @@ func kindOf(e *report.Explanation) string {
 var optimizations = map[string]string{
 	"refused":   "A refused probe is never optimized. Below stands what else would be in the way.",
 	"ftrace":    "No int3, so nothing to optimize: the function tracer's no-operation becomes a call of its trampoline, which calls the probe. debugfs lists it as [FTRACE].",
-	"optimized": "Optimization: yes. A jump to the detour buffer takes the place of the int3.",
+	"optimized": "Optimization: yes. A jump to the detour buffer takes the place of the int3, once the optimizer's worker has come: some jiffies after the registration. Until then each hit is a trap.",
 	"accepted":  "Optimization: no. The probe keeps its int3.",
 }
 
@@ -403,6 +435,8 @@ func (o *opened) place(text string) (name string, offset int) {
 type functionQuestion struct {
 	identity
 	Name string `json:"name"`
+	// Lay requests the bytes and instructions alone.
+	Lay bool `json:"lay"`
 }
 
 func (p *Page) function(q functionQuestion, _ []byte) (*Function, error) {
@@ -417,7 +451,7 @@ func (p *Page) function(q functionQuestion, _ []byte) (*Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := answers(o.scan, sym)
+	f := newFunction(o.scan, sym, q.Lay)
 	for i := range f.Bytes {
 		f.Bytes[i].Text = within(f.Bytes[i].Text, sym)
 	}
@@ -462,6 +496,8 @@ type Explained struct {
 	Optimization string `json:"optimization"`
 	// Inside says in which instruction the byte is, "" if one begins there.
 	Inside string `json:"inside,omitempty"`
+	// Watch is a machine with this probe, nil if none can be made.
+	Watch *Scenario `json:"watch,omitempty"`
 }
 
 func (p *Page) explain(q explainQuestion, _ []byte) (*Explained, error) {
@@ -491,7 +527,11 @@ func (p *Page) explain(q explainQuestion, _ []byte) (*Explained, error) {
 			inside = fmt.Sprintf("This byte is inside of %s at +%d.", decoder.Text(code[:s.View.CodeAt(step.Addr, code)], step.Addr), i)
 		}
 	}
-	return &Explained{e, text.String(), optimizations[kindOf(e)], inside}, nil
+	x := &Explained{Explanation: e, Text: text.String(), Optimization: optimizations[kindOf(e)], Inside: inside}
+	if q.Name != "" && e.Errno == 0 {
+		x.Watch = p.image.watches(sym.Name, q.Offset)
+	}
+	return x, nil
 }
 
 // about is the function of the question.
@@ -519,8 +559,9 @@ func (e *Explained) MarshalJSON() ([]byte, error) {
 	type plain report.Explanation
 	return json.Marshal(struct {
 		*plain
-		Text         string `json:"text"`
-		Optimization string `json:"optimization"`
-		Inside       string `json:"inside,omitempty"`
-	}{(*plain)(e.Explanation), e.Text, e.Optimization, e.Inside})
+		Text         string    `json:"text"`
+		Optimization string    `json:"optimization"`
+		Inside       string    `json:"inside,omitempty"`
+		Watch        *Scenario `json:"watch,omitempty"`
+	}{(*plain)(e.Explanation), e.Text, e.Optimization, e.Inside, e.Watch})
 }

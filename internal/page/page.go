@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"kprobelab/internal/assemble"
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/printable"
 	"kprobelab/profile"
@@ -18,6 +19,8 @@ type Page struct {
 	run *run
 	// reel is the film that is played.
 	reel *reel
+	// asked is the function of the last question about places.
+	asked *asked
 }
 
 // requests are the functions that answer requests, by name. file is the file in a request.
@@ -28,6 +31,10 @@ var requests = map[string]func(p *Page, request, file []byte) (any, error){
 	"search":   with((*Page).search),
 	"function": with((*Page).function),
 	"explain":  with((*Page).explain),
+	"answers":  with((*Page).answers),
+	"release":  with((*Page).byRelease),
+	"gnu":      with(gnu),
+	"command":  with((*Page).command),
 	"watch":    with((*Page).watch),
 	"openfilm": with((*Page).openFilm),
 	"film":     with((*Page).play),
@@ -74,8 +81,14 @@ func (p *Page) Answer(request string, file []byte) (answer string) {
 	return string(b)
 }
 
+// failed is the answer with an error. offer names a request that takes the input nevertheless.
 func failed(err error) string {
-	b, _ := json.Marshal(map[string]string{"error": printable.Name(err.Error())}) // strings cannot fail
+	says := map[string]string{"error": printable.Name(err.Error())}
+	var intel *assemble.IntelError
+	if errors.As(err, &intel) {
+		says["offer"] = "gnu"
+	}
+	b, _ := json.Marshal(says) // strings cannot fail
 	return string(b)
 }
 

@@ -159,13 +159,29 @@ func (s *Scan) Explain(point string) (*Explanation, error) {
 // without the picture, the buffers, other addresses and the notes.
 func (s *Scan) ExplainBytes(sym kimage.Symbol, most int) []*Explanation {
 	list := make([]*Explanation, min(sym.Size, uint64(most)))
-	scanner := s.scanner()
+	p := s.Points(sym)
 	for i := range list {
-		x := s.explainer(scanner)
-		x.answer(probepoint.Request{Addr: sym.Addr.Add(int64(i))})
-		list[i] = x.e
+		list[i] = p.At(i)
 	}
 	return list
+}
+
+// Points explains points of one function one after the other, as ExplainBytes does. It reads the
+// function once. It is for one goroutine.
+type Points struct {
+	s   *Scan
+	by  *scanner
+	sym kimage.Symbol
+}
+
+// Points makes the Points of a function.
+func (s *Scan) Points(sym kimage.Symbol) *Points { return &Points{s, s.scanner(), sym} }
+
+// At explains the byte at an offset in the function.
+func (p *Points) At(offset int) *Explanation {
+	x := p.s.explainer(p.by)
+	x.answer(probepoint.Request{Addr: p.sym.Addr.Add(int64(offset))})
+	return x.e
 }
 
 // explainer is for one point.

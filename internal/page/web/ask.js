@@ -2,9 +2,12 @@
 
 const exampleCode = "55 48 89 e5 eb 03 90 48 d1 e0 eb fa 90 90 90 90 90 90 c3";
 
-// ask.of is the function on the page, ask.at the chosen byte; ask.before is the same function
-// by the release that was chosen before.
-const ask = { of: null, at: null, open: null, turn: 0, before: null };
+// ask.of is the function on the page, ask.at the chosen byte, ask.explained the answer about one; ask.before is
+// the same function by the release that was chosen before. ask.done: all answers of ask.of are there.
+const ask = { of: null, at: null, open: null, turn: 0, before: null, done: false };
+
+// atPattern is an offset in an address, decimal or with 0x.
+const atPattern = /^(0x[0-9a-f]{1,3}|\d{1,4})$/;
 
 views.ask = {
   begin() {
@@ -15,12 +18,14 @@ views.ask = {
     for (const id of ["hex", "asm", "search"]) {
       $(id).addEventListener("input", () => {
         clearTimeout(typing);
-        typing = setTimeout(id === "search" ? searched : again, 150);
+        typing = setTimeout(again, 150);
       });
     }
-    $("release").addEventListener("change", again);
+    $("release").addEventListener("change", () => ask.asked({ at: ask.at }));
     for (const r of document.getElementsByName("source")) r.addEventListener("change", () => { carry(); again(); });
     $("edit").addEventListener("click", edit);
+    $("code").addEventListener("click", (e) => e.target.matches("button.byte") && choose(Number(e.target.dataset.at)).then(near).catch(complain));
+    $("code").addEventListener("keydown", (e) => e.target.matches("button.byte") && moved(e));
     $("ask-form").addEventListener("submit", (e) => e.preventDefault());
     $("file").addEventListener("change", (e) => e.target.files[0] && opened(e.target.files[0]));
     served();
@@ -42,8 +47,13 @@ views.ask = {
     const at = state.get("at");
     ask.wanted = null;
     if (source === "image") await wanted(state.get("image") ?? "", state.get("build") ?? "", at);
-    if (at !== null && !/^\d{1,4}$/.test(at)) throw new Error("The place in the code is not a number: the address has been changed.");
-    await ask.asked({ at: at === null ? null : Number(at) });
+    if (at !== null && !atPattern.test(at)) throw new Error("The place in the code is not a number: the address has been changed.");
+    ask.direct = source === "image" && !!$("search").value;
+    try {
+      await ask.asked({ at: at === null ? null : Number(at) });
+    } finally {
+      ask.direct = false;
+    }
   },
 };
 
@@ -73,7 +83,7 @@ const source = () => document.querySelector("input[name=source]:checked").value;
 
 const asking = "Asking about each byte …";
 
-// asked requests new answers for the form's input.
+// asked requests new answers for the form's input. The code comes first, then its answers, row by row.
 ask.asked = async ({ at }) => {
   const turn = ++ask.turn;
   const from = source();
@@ -84,30 +94,96 @@ ask.asked = async ({ at }) => {
   complain(null);
   $("status").textContent = asking;
   try {
-    const answer = from === "image" ? await imageFunction() : await question({ do: "code", ...own() });
+    const [f, offset] = from === "image" ? await imageFunction() : [await question({ do: "code", lay: true, ...own() })];
     if (turn !== ask.turn) return; // a later question is under way
-    if (!sameFunction(answer, ask.of)) ask.before = null;
-    else if (answer.profile !== ask.of.profile) ask.before = ask.of;
-    ask.of = answer && { ...answer, from };
-    ask.at = answer && at !== null && at < answer.bytes.length ? at : null;
+    if (!sameFunction(f, ask.of)) ask.before = null;
+    else if (f.profile !== ask.of.profile && ask.done) ask.before = ask.of;
+    ask.of = f && { ...f, from };
+    ask.done = false;
+    at ??= offset || null;
+    ask.at = f && at !== null && at < f.bytes.length ? at : null;
     remember("ask", state());
     draw();
+    if (!f) return;
     if (ask.at !== null) await choose(ask.at);
+    if (turn === ask.turn) await rowByRow(turn);
   } catch (e) {
     if (turn !== ask.turn) return;
     ask.of = ask.at = ask.before = null;
     draw();
     complain(e);
+    if (e.offer === "gnu") $("error").append(" ", el("button", { type: "button", onclick: () => fromIntel().catch(complain) }, "Take it as Intel syntax"));
   } finally {
     if (turn === ask.turn) $("status").textContent = "Ready";
   }
 };
 
+// fromIntel writes the assembly in GNU syntax in its field.
+async function fromIntel() {
+  $("asm").value = (await question({ do: "gnu", asm: $("asm").value })).asm.trimEnd();
+  await ask.asked({ at: null });
+  $("asm").focus();
+}
+
+// rowByRow requests the answers, those first that the reader sees. A later question ends it.
+async function rowByRow(turn) {
+  const f = ask.of;
+  const rows = [...document.querySelectorAll("#code tbody tr[data-row]")];
+  const byOffset = new Map(rows.map((r) => [Number(r.dataset.row), r]));
+  const waiting = new Set(f.bytes.filter((b) => b.text || b.kind !== "inside").map((b) => b.offset));
+  const all = waiting.size;
+  let most = 24;
+  while (waiting.size > 0) {
+    const at = nextRows(rows, waiting, most);
+    const began = performance.now();
+    const list = await question({ do: "answers", ...where(), at });
+    // A batch takes about a tenth of a second of the program, so that any other question is soon answered.
+    most = Math.max(24, Math.min(200, Math.round(most * 100 / Math.max(5, performance.now() - began))));
+    if (turn !== ask.turn) return;
+    for (const b of list) {
+      const { value, text, length, to } = f.bytes[b.offset];
+      f.bytes[b.offset] = { ...b, value, text, length, to };
+      waiting.delete(b.offset);
+    }
+    for (const i of at) answered(byOffset.get(i));
+    document.body.dataset.answers = `${all - waiting.size}/${all}`;
+    if (waiting.size) {
+      $("asking").hidden = false;
+      Object.assign($("asking").querySelector("progress"), { max: all, value: all - waiting.size });
+      $("asking").querySelector("span").textContent = `${all - waiting.size} of ${all} instructions answered`;
+    }
+  }
+  ask.done = true;
+  $("asking").hidden = true;
+  $("compared").replaceChildren(...[compared()].filter(Boolean));
+  if (ask.before) for (const row of rows) answered(row);
+  mark();
+}
+
+// nextRows are the offsets of the rows that wait, from the first one in sight on.
+function nextRows(rows, waiting, most) {
+  let low = 0, high = rows.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (rows[middle].getBoundingClientRect().bottom < 0) low = middle + 1;
+    else high = middle;
+  }
+  const list = [];
+  for (let i = 0; i < rows.length && list.length < most; i++) {
+    const at = Number(rows[(low + i) % rows.length].dataset.row);
+    if (waiting.has(at)) list.push(at);
+  }
+  return list;
+}
+
+// where names the function in a question.
+const where = () => (source() === "image" ? { ...identity(), name: ask.of.name } : own());
+
 // own returns the reader's own code from the form.
 const own = () => ({ [source()]: $(source()).value || " ", release: $("release").value });
 
 function state() {
-  const s = source() === "image" ? { source: "image", image: ask.open?.name ?? "", build: ask.open?.name ? ask.open.build : "", function: $("search").value, release: $("release").value } : source() === "asm" ? { source: "asm", ...own() } : own();
+  const s = source() === "image" ? { source: "image", image: ask.open?.name ?? "", build: ask.open?.name ? ask.open.build : "", function: ask.of?.name ?? $("search").value, release: $("release").value } : source() === "asm" ? { source: "asm", ...own() } : own();
   return { ...s, at: ask.at };
 }
 
@@ -118,22 +194,33 @@ function carry() {
   $(source()).value = field[source()];
 }
 
+// imageFunction returns the function that is typed, and the offset that stands after it: a name, an alias,
+// SYMBOL+OFFSET, an address.
 async function imageFunction() {
+  await ask.opening?.catch(() => {}); // a file that is being opened is the one that is meant
   const release = $("release").value;
   if (!ask.open || ask.open.asked !== release) await openImage({ name: ask.open?.name ?? "", release });
-  if (!$("search").value) {
-    await searched();
-    return null;
-  }
   $("status").textContent = asking;
-  return question({ do: "function", ...identity(), name: $("search").value });
+  const s = await question({ do: "search", text: $("search").value });
+  $("functions").replaceChildren(...s.found.map((f) => el("option", { value: f.name })));
+  const name = s.function || s.found.find((f) => f.name === $("search").value)?.name;
+  $("found").textContent = name ? "" : s.total === 0 ? "No function has this in its name." : `${s.total} functions; write more of the name, or choose one from the list.`;
+  if (!name) {
+    if (ask.direct) return [await question({ do: "function", lay: true, ...identity(), name: $("search").value })]; // an address asks for it: it is an error
+    return [null];
+  }
+  return [await question({ do: "function", lay: true, ...identity(), name }), s.offset];
 }
 
 // identity names the open image in a question.
 const identity = () => (ask.open?.name ? { image: ask.open.name, build: ask.open.build } : {});
 
-// openImage opens an image, or the open one by other rules.
-async function openImage({ name, release }, file) {
+// openImage opens an image, or the open one by other rules. ask.opening is the last such opening.
+function openImage(image, file) {
+  return ask.opening = openNow(image, file);
+}
+
+async function openNow({ name, release }, file) {
   $("status").textContent = `Opening ${name || "the guest kernel"} …`;
   try {
     const o = await question({ do: "open", name, release }, file);
@@ -165,7 +252,7 @@ async function opened(file) {
     ask.wanted = null;
     if (w && w.build && w.build !== ask.open.build) throw new Error(`${file.name} is another image than the address names: its build id is ${ask.open.build || "missing"}, not ${w.build}.`);
     if (!w) $("search").value = "";
-    await ask.asked({ at: /^\d{1,4}$/.test(w?.at ?? "") ? Number(w.at) : null });
+    await ask.asked({ at: atPattern.test(w?.at ?? "") ? Number(w.at) : null });
   } catch (e) {
     complain(e);
   }
@@ -177,20 +264,6 @@ function edit() {
   $("release").value = ask.of.profile;
   document.querySelector("input[name=source][value=hex]").checked = true;
   ask.asked({ at: null }).then(() => $("hex").focus());
-}
-
-async function searched() {
-  try {
-    const s = await question({ do: "search", text: $("search").value });
-    $("functions").replaceChildren(...s.found.map((f) => el("option", { value: f.name })));
-    const exact = !!s.function || s.found.some((f) => f.name === $("search").value);
-    if (s.function && s.function !== $("search").value) $("search").value = s.function; // the offset becomes the chosen byte
-    $("found").textContent = exact ? "" : s.total === 0 ? "No function has this in its name." : `${s.total} functions; write more of the name, or choose one from the list.`;
-    if (exact) await ask.asked({ at: s.offset || null });
-    else show(null); // the function before is not the one that is written
-  } catch (e) {
-    complain(e);
-  }
 }
 
 // served offers the images of kprobelab serve.
@@ -219,20 +292,26 @@ async function served() {
   }
 }
 
-// words describe the kernel's answer to a probe at a byte.
+// words describe the kernel's answer to a probe at a byte: plain words, then the rule's name.
 function words(b) {
-  if (b.errno) return `refused, ${b.errno_name}: ${b.why}`;
-  if (b.kind === "ftrace") return "accepted, called by the function tracer (ftrace): no int3";
-  if (b.optimized) return `accepted, ${b.how}; optimized`;
-  const why = b.reasons.map((r) => r.id + (r.at === b.offset ? "" : ` at ${offset(r.at)}`));
-  return `accepted, ${b.how}; not optimized: ${[...new Set(why)].join(", ")}`;
+  const [plain, rule] = inWords(b);
+  return plain + (rule ? ` (${rule})` : "");
+}
+
+function inWords(b) {
+  if (b.errno) return [`refused: ${b.why}`, [b.errno_name, b.rule].filter(Boolean).join(", ")];
+  if (b.kind === "ftrace") return ["called by the function tracer (ftrace): no int3", ""];
+  if (b.optimized) return [`int3, ${b.how}; then a jump: optimized`, ""];
+  const r = b.reasons[0];
+  if (!r) return [`int3, ${b.how}`, ""];
+  return [`int3, ${b.how}; no jump: ${r.why}`, r.id + (r.at === b.offset ? "" : ` at ${offset(r.at)}`)];
 }
 
 // sameFunction: the same bytes at the same place, under any release.
 const sameFunction = (a, b) => !!a && !!b && a.name === b.name && a.address === b.address && a.bytes.map((x) => x.value).join() === b.bytes.map((x) => x.value).join();
 
 // differs: the release before has another answer at a byte.
-const differs = (i) => !!ask.before && words(ask.before.bytes[i]) !== words(ask.of.bytes[i]);
+const differs = (i) => !!ask.before && ask.done && words(ask.before.bytes[i]) !== words(ask.of.bytes[i]);
 
 // compared counts the answers that the choice of a release has changed.
 function compared() {
@@ -245,10 +324,12 @@ function compared() {
 
 function draw() {
   const f = ask.of;
+  home();
   $("code").hidden = $("code-title").hidden = !f;
   $("edit").hidden = !f || f.from !== "image";
-  $("detail").replaceChildren();
-  $("detail").hidden = true;
+  $("detail").replaceChildren(el("p", { class: "soft" }, "Choose a byte: every reason stands here."));
+  $("detail").hidden = !f;
+  $("asking").hidden = true;
   // A name may be of a script that goes from right to left: it turns nothing else around.
   $("code-about").replaceChildren(...(f
     ? [el("bdi", {}, f.name), `, ${f.size} bytes at ${f.address}; profile ${f.profile}: ${f.about}.` + (f.size > f.bytes.length ? ` The first ${f.bytes.length} bytes are shown.` : "")]
@@ -258,29 +339,122 @@ function draw() {
   for (let i = 0; i < f.bytes.length; ) {
     const length = Math.max(1, f.bytes[i].length ?? 1);
     const b = f.bytes[i];
-    rows.push(el("tr", { role: "row", class: differs(i) ? "differs" : null },
-      el("th", { scope: "row", role: "rowheader" }, offset(i)),
+    const row = el("tr", { role: "row", "data-row": i },
+      el("th", { scope: "row", role: "rowheader", title: `+${i}` }, offset(i)),
       el("td", { role: "cell" }, ...f.bytes.slice(i, i + length).map(byteButton)),
-      el("td", { role: "cell" }, b.text || "(no instruction)"),
-      el("td", { role: "cell", class: "words" }, words(b), differs(i) ? el("div", { class: "was" }, `by ${ask.before.profile}: ${words(ask.before.bytes[i])}`) : "", ...(b.hazards ?? []).map((h) => el("div", {}, `but: ${h}`)))));
+      el("td", { role: "cell", class: "insn" }, b.text || "(no instruction)"),
+      el("td", { role: "cell", class: "words" }));
+    rows.push(row);
     i += length;
   }
   $("code").replaceChildren(
-    compared(),
-    el("p", { class: "key" }, el("span", { class: "optimized" }, "optimized"), el("span", { class: "accepted" }, "accepted, keeps its int3"), el("span", { class: "ftrace" }, "accepted, called by ftrace"),
+    el("div", { id: "compared" }),
+    el("p", { class: "key" }, el("span", { class: "optimized" }, "a jump: optimized"), el("span", { class: "accepted" }, "an int3"), el("span", { class: "ftrace" }, "called by ftrace"),
       el("span", { class: "refused" }, "refused"), el("span", { class: "inside" }, "inside of an instruction")),
-    // On a narrow page the answer is below its instruction: then only the roles say that this is a table.
-    el("table", { class: "code answers", role: "table" },
-      el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, ...["at", "bytes", "instruction", "a probe here"].map((h) => el("th", { scope: "col", role: "columnheader" }, h)))),
-      el("tbody", { role: "rowgroup" }, ...rows)));
+    el("div", { class: "rows" }, document.createElementNS("http://www.w3.org/2000/svg", "svg"),
+      // On a narrow page the answer is below its instruction: then only the roles say that this is a table.
+      el("table", { class: "code answers", role: "table" },
+        el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, ...["at", "bytes", "instruction", "a probe here"].map((h) => el("th", { scope: "col", role: "columnheader" }, h)))),
+        el("tbody", { role: "rowgroup" }, ...rows))));
+  redraw.disconnect();
+  redraw.observe(document.querySelector("#code table"));
+  arrows();
 }
+
+// answered writes a row's answer.
+function answered(row) {
+  const i = Number(row.dataset.row);
+  const b = ask.of.bytes[i];
+  const [plain, rule] = inWords(b);
+  row.classList.toggle("differs", differs(i));
+  row.lastChild.replaceChildren(plain, ...(rule ? [" ", el("span", { class: "rule" }, rule)] : []),
+    ...(differs(i) ? [el("div", { class: "was" }, `by ${ask.before.profile}: ${words(ask.before.bytes[i])}`)] : []),
+    ...(b.hazards ?? []).map((h) => el("div", {}, `but: ${h}`)));
+  const first = button(i);
+  first.classList.add(b.kind);
+  first.setAttribute("aria-label", label(b));
+  // The whole instruction has the colour of its answer, paler than the byte that a probe would change.
+  for (const other of row.querySelectorAll("button.byte")) if (other !== first) other.classList.add("of");
+}
+
+const label = (b) => `${offset(b.offset)}, byte ${b.value}: ${b.kind === "inside" ? "inside of an instruction, refused" : b.kind ? words(b) : "not answered yet"}`;
 
 function byteButton(b) {
   return el("button", {
-    type: "button", class: `byte ${b.kind}`, "data-at": b.offset, tabindex: b.offset === (ask.at ?? 0) ? 0 : -1, "aria-pressed": "false",
-    "aria-label": `${offset(b.offset)}, byte ${b.value}: ${b.text ? words(b) : "inside of an instruction, refused"}`,
-    onclick: () => choose(b.offset).then(near).catch(complain), onkeydown: moved,
+    type: "button", class: `byte ${b.kind}`, "data-at": b.offset, tabindex: b.offset === (ask.at ?? 0) ? 0 : -1, "aria-pressed": "false", "aria-label": label(b), title: `${offset(b.offset)} (${b.offset})`,
   }, b.value);
+}
+
+// arrows draws the jumps of the function into the margin: short ones next to the code, those that cross them further out.
+function arrows() {
+  const box = document.querySelector("#code .rows"), svg = box?.querySelector("svg");
+  if (!svg || !ask.of) return;
+  const jumps = ask.of.bytes.filter((b) => b.to !== undefined).map((b) => ({ from: b.offset, to: b.to }));
+  const rows = new Map([...box.querySelectorAll("tr[data-row]")].map((r) => [Number(r.dataset.row), r]));
+  // A jump into an instruction leads to that instruction's row.
+  const starts = [...rows.keys()];
+  const rowOf = (at) => rows.get(at) ?? rows.get(starts.findLast((s) => s < at));
+  const most = innerWidth < 640 ? 4 : 9, ends = [];
+  jumps.sort((a, b) => Math.abs(a.to - a.from) - Math.abs(b.to - b.from));
+  for (const j of jumps) {
+    const [low, high] = [Math.min(j.from, j.to), Math.max(j.from, j.to)];
+    j.lane = 0;
+    while (j.lane < most - 1 && (ends[j.lane] ?? []).some(([a, b]) => a < high && low < b)) j.lane++;
+    (ends[j.lane] ??= []).push([low, high]);
+  }
+  const gap = 7, width = jumps.length ? ends.length * gap + 10 : 0;
+  box.style.setProperty("--margin", `${width}px`);
+  const top = box.getBoundingClientRect().top;
+  const middle = (row, d) => row.getBoundingClientRect().top - top + 15 + d;
+  const ns = "http://www.w3.org/2000/svg";
+  svg.setAttribute("aria-hidden", "true");
+  svg.replaceChildren(...jumps.map((j) => {
+    const x = width - 8 - j.lane * gap, a = middle(rowOf(j.from), -3), b = middle(rowOf(j.to), 3);
+    const g = document.createElementNS(ns, "g");
+    g.dataset.from = j.from;
+    g.dataset.to = j.to;
+    for (const d of [`M${width} ${a}H${x}V${b}H${width - 4}`, `M${width - 5} ${b - 3}l5 3l-5 3z`]) {
+      const path = document.createElementNS(ns, "path");
+      path.setAttribute("d", d);
+      g.append(path);
+    }
+    return g;
+  }));
+  svg.setAttribute("width", width);
+  svg.setAttribute("height", box.scrollHeight);
+  mark();
+}
+
+// mark shows the jumps of the chosen byte, and those that lead into what its jump would replace.
+function mark() {
+  const e = ask.explained;
+  const bad = new Set(e?.offset === ask.at ? e?.region?.jumps.filter((j) => j.prohibited).map((j) => j.offset) ?? [] : []);
+  for (const g of document.querySelectorAll("#code .rows g")) {
+    g.classList.toggle("on", Number(g.dataset.from) === ask.at || Number(g.dataset.to) === ask.at);
+    g.classList.toggle("bad", bad.has(Number(g.dataset.from)));
+  }
+}
+
+// The arrows follow the rows, which grow as answers come.
+let drawing;
+const redraw = new ResizeObserver(() => { drawing ??= setTimeout(() => { drawing = null; arrows(); }, 100); });
+
+// beside: the detail stands beside the code; else under the row that is chosen.
+const beside = matchMedia("(min-width: 64rem)");
+beside.addEventListener("change", () => put());
+
+// home takes the detail out of the rows.
+function home() {
+  $("beside").append($("detail"));
+  document.querySelector("#code tr.under")?.remove();
+}
+
+// put brings the detail to its place.
+function put() {
+  home();
+  if (beside.matches || ask.at === null) return;
+  const row = button(ask.at)?.closest("tr");
+  row?.after(el("tr", { role: "row", class: "under" }, el("td", { role: "cell", colspan: 4 }, $("detail"))));
 }
 
 // moved: the arrow keys go from byte to byte.
@@ -297,6 +471,7 @@ const button = (at) => document.querySelector(`button.byte[data-at="${at}"]`);
 
 // near scrolls to the answer where it is not beside the code.
 function near() {
+  if (!beside.matches) return button(ask.at)?.closest("tr").scrollIntoView({ block: "start" });
   if ($("detail").getBoundingClientRect().top > innerHeight * 0.8) $("detail").scrollIntoView({ block: "start" });
 }
 
@@ -305,10 +480,11 @@ async function choose(at) {
   const turn = ask.turn;
   ask.at = at;
   remember("ask", state());
-  const where = source() === "image" ? { ...identity(), name: ask.of.name } : own();
-  const e = await question({ do: "explain", offset: at, ...where });
+  const e = await question({ do: "explain", offset: at, ...where() });
   if (turn !== ask.turn || ask.at !== at) return;
-  const about = new Set(ask.of.bytes[at].reasons.map((r) => r.at));
+  ask.explained = e;
+  const start = BigInt(ask.of.address);
+  const about = new Set(e.reasons.filter((r) => r.address).map((r) => Number(BigInt(r.address) - start)));
   for (const b of document.querySelectorAll("button.byte")) {
     const here = Number(b.dataset.at);
     b.setAttribute("aria-pressed", String(here === at));
@@ -317,25 +493,53 @@ async function choose(at) {
   }
   $("detail").hidden = false;
   $("detail").replaceChildren(detail(e));
+  put();
   $("detail").scrollTop = 0;
+  mark();
+  byReleases(turn, at).catch(complain);
+}
+
+// byReleases asks for the answer by the rules of each release, one after the other.
+async function byReleases(turn, at) {
+  const list = document.querySelector("#detail .releases");
+  for (const r of hello.releases) {
+    const b = await question({ do: "release", ...where(), at: [at], by: r.name });
+    if (turn !== ask.turn || ask.at !== at || !list.isConnected) return;
+    const says = b.kind === "refused" ? `refused, ${b.errno_name}` : { ftrace: "called by ftrace", optimized: "a jump", accepted: "an int3" }[b.kind];
+    list.append(el("li", {}, el("button", {
+      type: "button", class: `release ${b.kind}`, "aria-pressed": String(r.name === ask.of.profile), title: `${r.name}: ${words(b)}`,
+      onclick: () => { $("release").value = r.name; ask.asked({ at }).then(() => document.querySelector(`#detail .releases [aria-pressed=true]`)?.focus()); },
+    }, r.name, el("span", { class: "unseen" }, `: ${says}`))));
+  }
 }
 
 function detail(e) {
+  const [verdict, kind] = e.errno ? ["Refused", "refused"] : e.ftrace ? ["Accepted: called by ftrace", "ftrace"] : e.optimized ? ["Accepted: an int3, then a jump", "optimized"] : ["Accepted: an int3, and it stays one", "accepted"];
   const d = el("div", {}, el("h3", {}, `A probe at ${e.symbol}${offset(e.offset)}`),
-    el("p", {}, e.inside || (e.instruction ? el("code", {}, e.instruction.text) : "")));
+    el("p", {}, e.inside || (e.instruction ? el("code", {}, e.instruction.text) : "")),
+    el("p", { class: `verdict ${kind}` }, verdict));
   d.append(el("p", {}, e.errno
-    ? `Registration: refused. ${e.register_reason}: ${e.register_why}`
-    : `Registration: accepted, ${e.how}.` + (e.emulation ? ` kprobes does to the registers what the instruction would (${e.emulation}).` : "")));
+    ? [e.register_why, " ", el("span", { class: "rule" }, `${ask.of.bytes[e.offset]?.errno_name ?? ""} ${e.register_reason}`)].reduce((f, x) => (f.append(x), f), document.createDocumentFragment())
+    : `register_kprobe accepts it. It runs ${e.how}.` + (e.emulation ? ` kprobes does to the registers what the instruction would (${e.emulation}).` : "")));
   d.append(el("p", {}, e.optimization));
   if (e.reasons.length) {
-    d.append(el("ol", { class: "reasons" }, ...e.reasons.map((r) => el("li", {},
-      el("strong", {}, r.id), r.stops ? " (the kernel stops here)" : "", el("br", {}), r.sentence, el("br", {}), el("span", { class: "soft" }, r.source)))));
+    d.append(el("ol", { class: "reasons" }, ...e.reasons.map((r) => el("li", {}, r.sentence, " ",
+      el("span", { class: "rule" }, r.id), r.stops ? el("span", { class: "soft" }, " the kernel stops here") : "", el("br", {}), el("span", { class: "soft" }, r.source)))));
+  }
+  if (e.unless.length) {
+    d.append(el("h4", {}, "What prevents the jump at run time"), el("ul", { class: "reasons" }, ...e.unless.map((u) => el("li", {}, u.sentence, el("br", {}), el("span", { class: "soft" }, u.source))),
+      el("li", {}, "the optimizer's worker has not come yet: it waits some jiffies, and until all tasks have given up their CPUs")));
   }
   for (const h of e.hazards) d.append(el("p", { class: "wrong" }, h.sentence));
   for (const n of e.notes) d.append(el("p", { class: "soft" }, `Note: ${n}`));
   if (e.region) d.append(picture(e));
   if (e.nearest?.length) {
     d.append(el("p", {}, "Optimized nearby: ", ...e.nearest.flatMap((n) => [el("button", { type: "button", onclick: () => { button(n.offset)?.focus(); choose(n.offset).catch(complain); } }, offset(n.offset)), " "])));
+  }
+  d.append(el("h4", {}, "By the rules of each release"), el("ul", { class: "releases" }));
+  if (e.watch) {
+    const s = { ...e.watch, release: $("release").value || e.watch.release, ...(ask.open?.name ? { image: ask.open.name, build: ask.open.build } : {}) };
+    d.append(el("p", {}, el("a", { href: `#watch?${new URLSearchParams(s.careless ? s : (delete s.careless, s))}`, class: "action" }, "Watch this probe")));
   }
   if (e.text) d.append(el("details", {}, el("summary", {}, "The same as the command line prints it, with slot and detour buffer"), el("pre", { tabindex: 0 }, e.text)));
   return d;
@@ -365,7 +569,7 @@ function picture(e) {
   }
   if (at < r.from + n) instructions.push(el("td", { colspan: r.from + n - at, class: "gap" }));
   const jumps = each((o) => el("td", r.jumps.some((j) => j.to === o && j.prohibited) ? { class: "no" } : { class: "gap" }, r.jumps.some((j) => j.to === o) ? "↑" : ""));
-  const table = el("table", { class: "picture" }, el("caption", {}, "IA: where the probe is. DCR: whole instructions, copied into the detour buffer. JTPR: no jump may lead there."),
+  const table = el("table", { class: "picture" },
     el("tbody", {},
       row("offset", each((o) => el("td", {}, o === 0 ? "IA 0" : offset(o)))),
       row("bytes", each((_, i) => el("td", {}, r.bytes.slice(2 * i, 2 * i + 2)))),
@@ -375,9 +579,9 @@ function picture(e) {
       row("JTPR, the code", cells(1, 6, "JTPR", "no")),
       row("JTPR, the documentation", cells(1, 5, "JTPR", "no")),
       r.jumps.length ? row("jumps lead here", jumps) : ""));
-  const list = r.jumps.map((j) => el("li", {}, `to ${offset(j.to)}, from ${offset(j.offset)} of the function: `, el("code", {}, j.text),
+  const list = r.jumps.map((j) => el("li", {}, `to byte ${offset(j.to)} of this picture, from ${offset(j.offset)} in the function: `, el("code", {}, j.text),
     j.prohibited ? (j.documented ? ", prohibited" : ", prohibited by the code, not by the documentation") : ", harmless"));
-  return el("div", {}, el("h4", {}, "The region"), el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "The region around the probe" }, table), list.length ? el("ul", {}, ...list) : "");
+  return el("div", {}, el("h4", {}, "The region"), el("p", { class: "soft small" }, "IA: where the probe is. DCR: whole instructions, copied into the detour buffer. JTPR: no jump may lead there."), el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "The region around the probe" }, table), list.length ? el("ul", {}, ...list) : "");
 }
 
 // An image may be dropped anywhere on the page.

@@ -36,6 +36,7 @@ function place() {
 function remember(view, state) {
   const text = new URLSearchParams(Object.entries(state).filter(([, v]) => v !== "" && v !== undefined && v !== null)).toString();
   history.replaceState(null, "", "#" + view + (text ? "?" + text : ""));
+  dispatchEvent(new CustomEvent("remembered", { detail: { view, state } }));
 }
 
 // shown is the view that is on the page.

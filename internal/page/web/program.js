@@ -27,7 +27,7 @@ function start() {
         const w = program.waiting.get(data.id);
         program.waiting.delete(data.id);
         const answer = JSON.parse(data.answer);
-        if (answer.error !== undefined) w.fail(new Error(answer.error));
+        if (answer.error !== undefined) w.fail(Object.assign(new Error(answer.error), { offer: answer.offer }));
         else w.done(answer);
       };
       worker.postMessage({ wasm: program.wasm });
