@@ -36,6 +36,7 @@ func exploreCommand(t *term) *cli.Command {
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "write the schedule that ends badly to `FILE`"},
 			&cli.StringFlag{Name: "svg", Usage: "draw that schedule, or the replayed one, as a picture in `FILE`"},
 			&cli.StringFlag{Name: "perfetto", Usage: "write it as a trace for ui.perfetto.dev to `FILE`, a lane for each CPU; .jsonl: as JSON lines"},
+			&cli.BoolFlag{Name: "page", Usage: "print a link with which the page shows it (kprobelab serve)"},
 			&cli.IntFlag{Name: "walks", Usage: "make `N` runs by chance instead of all: random priorities, changed at random places (PCT)"},
 			&cli.Uint64Flag{Name: "seed", Value: 1, Usage: "the `SEED` of --walks"},
 			&cli.IntFlag{Name: "max-runs", Value: 5_000_000, Usage: "give up after `N` runs"},
@@ -70,7 +71,7 @@ func runExplore(ctx context.Context, t *term, c *cli.Command, part shard.Part) e
 	}
 	o := explore.Options{Profile: kernel, Bound: c.Int("bound"), MaxRuns: c.Int("max-runs"), Progress: far.Show}
 	if c.Bool("all") {
-		if c.Args().Present() || c.Int("walks") > 0 || c.Bool("json") || c.String("out")+c.String("svg")+c.String("perfetto") != "" {
+		if c.Args().Present() || c.Int("walks") > 0 || c.Bool("json") || c.Bool("page") || c.String("out")+c.String("svg")+c.String("perfetto") != "" {
 			return usagef("--all takes --profile, --bug, --bound, --max-runs and --shard only")
 		}
 		names := explore.Library()
@@ -131,6 +132,9 @@ func showExplored(t *term, c *cli.Command, p *explore.Program, kernel *profile.C
 	}
 	r := p.Report(kernel, bugs, c.Int("bound"), res)
 	r.Walks, r.Seed = c.Int("walks"), c.Uint64("seed")
+	if c.Bool("page") && res.Failing != nil {
+		r.Page = pageLink(res.Failing)
+	}
 	if err := cmdline.Form(c, r.WriteText, r.WriteJSON, nil)(t.Out); err != nil {
 		return err
 	}
@@ -156,12 +160,18 @@ func replay(t *term, c *cli.Command, file string) error {
 		return err
 	}
 	fmt.Fprint(t.Out, again)
+	if c.Bool("page") {
+		fmt.Fprintf(t.Out, "\n%s\n", pageLink(again))
+	}
 	if again.Verdict != said {
 		t.Sayf("the schedule says %s", said)
 		return errBadEnd
 	}
 	return nil
 }
+
+// pageLink is a link to a schedule beside the page's file.
+func pageLink(s *explore.Schedule) string { return pageFile + "#explore?order=" + s.Link() }
 
 // pictured writes what --out, --svg and --perfetto ask for.
 func pictured(c *cli.Command, s *explore.Schedule) error {

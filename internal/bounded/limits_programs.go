@@ -206,6 +206,12 @@ const (
 	// PageProbes bounds the probes of a machine on the page.
 	// Test: TestWhatCannotBeWatched
 	PageProbes = 8
+	// PageExploreStates bounds the states that a search on the page remembers.
+	// Test: TestAHuntThatIsTooLarge
+	PageExploreStates = 400_000
+	// PageOrders bounds the orders that a search on the page keeps, to be opened.
+	// Test: TestAHuntThatIsTooLarge
+	PageOrders = 600
 	// PageSteps bounds the steps of a machine on the page.
 	// Test: TestARunawayStops
 	PageSteps = 5000

@@ -52,6 +52,8 @@ type Report struct {
 	Reason   string   `json:"reason,omitempty"`
 	Counts   Counts   `json:"counts"`
 	Schedule []string `json:"schedule,omitempty"`
+	// Page is a link to the schedule on the page, "" if none was asked for.
+	Page string `json:"page,omitempty"`
 	// Walks is the number of random runs, 0 if all schedules were tried; Seed is their seed.
 	Walks int    `json:"-"`
 	Seed  uint64 `json:"-"`
@@ -96,6 +98,9 @@ func (r *Report) WriteText(w io.Writer) error {
 		_, err = fmt.Fprintf(w, "%s: %s\n", r.Verdict, r.Reason)
 	default:
 		_, err = fmt.Fprintf(w, "%s: %s\n\n%s", r.Verdict, r.Reason, r.failing)
+	}
+	if err == nil && r.Page != "" {
+		_, err = fmt.Fprintf(w, "\n%s\n", r.Page)
 	}
 	return err
 }

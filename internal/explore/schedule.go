@@ -27,6 +27,31 @@ func (l Line) String() string {
 	return fmt.Sprintf("%-28s # %d %s: %s", l.Decision, l.Step, l.Lane, l.What)
 }
 
+// Effect is a step's effect on text.
+type Effect string
+
+// The effects. Other steps have none, "".
+const (
+	// Write: text changes. Sync: a CPU sees all changes. Stale: a CPU fetches older bytes.
+	Write Effect = "write"
+	Sync  Effect = "sync"
+	Stale Effect = "stale"
+)
+
+// Effect returns the step's effect on text.
+func (l Line) Effect() Effect {
+	word, _, _ := strings.Cut(l.What, " ")
+	switch {
+	case strings.Contains(l.What, ", stale:"):
+		return Stale
+	case word == "store" || word == "announce":
+		return Write
+	case word == "sync" || word == "acknowledges:":
+		return Sync
+	}
+	return ""
+}
+
 // decision names a choice: the task that continues, and the bytes that it sees if they are a choice.
 func (c choice) decision() string {
 	switch {
@@ -34,6 +59,14 @@ func (c choice) decision() string {
 		return fmt.Sprintf("ack cpu%d", c.ack)
 	case c.task.wait.fetch:
 		return fmt.Sprintf("%s sees %x", c.task.name, c.seen)
+	}
+	return c.task.name
+}
+
+// lane names the task that continues, or the CPU that acknowledges.
+func (c choice) lane() string {
+	if c.task == nil {
+		return fmt.Sprintf("cpu%d", c.ack)
 	}
 	return c.task.name
 }

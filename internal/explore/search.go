@@ -88,6 +88,9 @@ func Compile(text string) (*Program, error) {
 // Scenario returns the parsed scenario.
 func (p *Program) Scenario() *Scenario { return p.p.s }
 
+// Text returns the scenario's text.
+func (p *Program) Text() string { return p.text }
+
 // node is a place of the run under way with more than one way to go on.
 type node struct {
 	choices []int // indices of the run's choices that are still to be tried
@@ -120,34 +123,99 @@ type search struct {
 	held    []bool
 	counts  Counts
 	buf     []choice
+	// lanes are the last run's.
+	lanes []string
+}
+
+// Search tries the schedules of a scenario within the bound, a run at a time.
+type Search struct{ s *search }
+
+// Run is a run of a Search.
+type Run struct {
+	Decisions []string
+	// Lanes has the lane that each decision lets go on.
+	Lanes []string
+	// Verdict is OK for a good end. Pruned: the run was given up where another run had been.
+	Verdict Verdict
+	Reason  string
+	Pruned  bool
+}
+
+// Search returns a search that has made no run yet.
+func (p *Program) Search(o Options) *Search {
+	return &Search{&search{
+		p: p.p, o: &o, visited: map[spot]int{}, states: map[uint64]struct{}{}, ends: map[uint64]struct{}{},
+		held: make([]bool, len(p.p.s.Exists)),
+	}}
+}
+
+// Next makes a run. more is false if there is no other one after it.
+func (s *Search) Next() (run *Run, more bool, err error) {
+	pruned := s.s.counts.Pruned
+	r, picks, err := s.s.once()
+	if err != nil {
+		return nil, false, err
+	}
+	run = &Run{Decisions: picks, Lanes: s.s.lanes, Verdict: r.verdict, Reason: r.reason, Pruned: s.s.counts.Pruned > pruned}
+	if run.Verdict == "" {
+		run.Verdict = OK
+	}
+	r.close()
+	return run, s.s.next(), nil
+}
+
+// Counts says how much has been covered.
+func (s *Search) Counts() Counts { return s.s.counted() }
+
+// Full: the search remembers as many states as it may, and goes no further.
+func (s *Search) Full() bool { return s.s.full() }
+
+// Missing returns the first condition that should exist and that no run has reached so far, "" for none.
+func (s *Search) Missing() string {
+	for i, ok := range s.s.held {
+		if !ok {
+			return s.s.p.s.Exists[i].String()
+		}
+	}
+	return ""
+}
+
+// full: there are too many states.
+func (s *search) full() bool {
+	most := MaxStates
+	if s.o.MaxStates > 0 {
+		most = min(most, s.o.MaxStates)
+	}
+	return len(s.visited)+len(s.states) > most
+}
+
+// Shrink returns a run as a schedule. A bad one is made smaller first.
+func (p *Program) Shrink(c *profile.Config, r *Run) (*Schedule, error) {
+	if r.Verdict != OK {
+		return p.shrink(c, r.Decisions, r.Verdict)
+	}
+	s, _, err := p.follow(c, r.Decisions, false)
+	return s, err
 }
 
 // Explore tries every schedule within the bound.
 func (p *Program) Explore(ctx context.Context, o Options) (*Result, error) {
-	s := &search{
-		p: p.p, o: &o, visited: map[spot]int{}, states: map[uint64]struct{}{}, ends: map[uint64]struct{}{},
-		held: make([]bool, len(p.p.s.Exists)),
-	}
-	most := MaxStates
-	if o.MaxStates > 0 {
-		most = min(most, o.MaxStates)
-	}
+	search := p.Search(o)
+	s := search.s
 	for {
 		if ctx.Err() != nil || o.MaxRuns > 0 && s.counts.Runs >= o.MaxRuns {
 			return s.result(Unfinished, fmt.Sprintf("ended after %d runs, before all were tried", s.counts.Runs)), nil
 		}
-		if len(s.visited)+len(s.states) > most {
+		if s.full() {
 			return s.result(Unfinished, fmt.Sprintf("ended after %d runs: there are too many states; try fewer switches, or walks", s.counts.Runs)), nil
 		}
-		r, picks, err := s.once()
+		run, more, err := search.Next()
 		if err != nil {
 			return nil, err
 		}
-		verdict, reason := r.verdict, r.reason
-		r.close()
-		if verdict != "" {
-			res := s.result(verdict, reason)
-			res.Failing, err = p.shrink(o.Profile, picks, verdict)
+		if run.Verdict != OK {
+			res := s.result(run.Verdict, run.Reason)
+			res.Failing, err = p.Shrink(o.Profile, run)
 			if err == nil && res.Failing != nil {
 				res.Reason = res.Failing.Reason
 			}
@@ -156,16 +224,14 @@ func (p *Program) Explore(ctx context.Context, o Options) (*Result, error) {
 		if s.o.Progress != nil && s.counts.Runs%progressRuns == 0 {
 			s.o.Progress(s.counted())
 		}
-		if !s.next() {
+		if !more {
 			break
 		}
 	}
-	for i, ok := range s.held {
-		if !ok {
-			res := s.result(Condition, fmt.Sprintf("no run ends with %s", p.p.s.Exists[i]))
-			res.Missing = append(res.Missing, p.p.s.Exists[i].String())
-			return res, nil
-		}
+	if missing := search.Missing(); missing != "" {
+		res := s.result(Condition, "no run ends with "+missing)
+		res.Missing = append(res.Missing, missing)
+		return res, nil
 	}
 	return s.result(OK, ""), nil
 }
@@ -188,6 +254,7 @@ func (s *search) once() (*run, []string, error) {
 	s.counts.Runs++
 	depth, used := 0, 0
 	var picks []string
+	s.lanes = nil
 	for {
 		s.buf = r.choices(s.buf)
 		if r.over(len(s.buf)) {
@@ -212,7 +279,7 @@ func (s *search) once() (*run, []string, error) {
 		if c.preempts {
 			used++
 		}
-		picks = append(picks, c.decision())
+		picks, s.lanes = append(picks, c.decision()), append(s.lanes, c.lane())
 		r.take(c)
 		if depth == len(s.stack) {
 			s.counts.Steps++

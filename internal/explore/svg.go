@@ -50,16 +50,14 @@ func (s *Schedule) SVG() string {
 	return b.String()
 }
 
-// colour tells kinds of steps apart: changes of text, what synchronizes, stale
-// fetches, the rest.
+// colour tells the effects of steps apart.
 func colour(l Line) string {
-	word, _, _ := strings.Cut(l.What, " ")
-	switch {
-	case strings.Contains(l.What, ", stale:"):
+	switch l.Effect() {
+	case Stale:
 		return "#ffd9b3"
-	case word == "store" || word == "announce":
+	case Write:
 		return "#ffe0e0"
-	case word == "sync" || word == "acknowledges:":
+	case Sync:
 		return "#ddeeff"
 	}
 	return "#f3f3f3"

@@ -21,25 +21,31 @@ type Page struct {
 	reel *reel
 	// asked is the function of the last question about places.
 	asked *asked
+	// hunt is the search that was begun last.
+	hunt *hunt
 }
 
 // requests are the functions that answer requests, by name. file is the file in a request.
 var requests = map[string]func(p *Page, request, file []byte) (any, error){
-	"hello":    with(func(*Page, struct{}, []byte) (*Hello, error) { return hello(), nil }),
-	"code":     with((*Page).code),
-	"open":     with((*Page).open),
-	"search":   with((*Page).search),
-	"function": with((*Page).function),
-	"explain":  with((*Page).explain),
-	"answers":  with((*Page).answers),
-	"release":  with((*Page).byRelease),
-	"gnu":      with(gnu),
-	"command":  with((*Page).command),
-	"watch":    with((*Page).watch),
-	"openfilm": with((*Page).openFilm),
-	"film":     with((*Page).play),
-	"lessons":  with(func(*Page, struct{}, []byte) ([]Lesson, error) { return lessons, nil }),
-	"check":    with((*Page).check),
+	"hello":      with(func(*Page, struct{}, []byte) (*Hello, error) { return hello(), nil }),
+	"code":       with((*Page).code),
+	"open":       with((*Page).open),
+	"search":     with((*Page).search),
+	"function":   with((*Page).function),
+	"explain":    with((*Page).explain),
+	"answers":    with((*Page).answers),
+	"release":    with((*Page).byRelease),
+	"gnu":        with(gnu),
+	"command":    with((*Page).command),
+	"watch":      with((*Page).watch),
+	"openfilm":   with((*Page).openFilm),
+	"film":       with((*Page).play),
+	"explorable": with((*Page).explorable),
+	"explore":    with((*Page).explore),
+	"hunt":       with((*Page).hunted),
+	"order":      with((*Page).order),
+	"lessons":    with(func(*Page, struct{}, []byte) ([]Lesson, error) { return lessons, nil }),
+	"check":      with((*Page).check),
 }
 
 // with reads a request's JSON.

@@ -219,17 +219,20 @@ func TestBadInputGetsASentence(t *testing.T) {
 
 // views are the places of which pictures are taken and whose accessibility is checked.
 var viewsOf = map[string]string{
-	"ask":    "#ask?at=1",
-	"image":  "#ask?source=image&function=gcd&at=5",
-	"asm":    "#ask?source=asm&asm=push+%25rbp%0Atop:+dec+%25rdi%0Ajne+top%0Apop+%25rbp%0Aret&at=1",
-	"watch":  "#watch?probes=kprobe+opt_yes&calls=opt_yes(1)%0Aopt_yes(2)&release=6.1&schedule=mw4a",
-	"lesson": "#lesson?n=1&schedule=ma4",
+	"ask":     "#ask?at=1",
+	"image":   "#ask?source=image&function=gcd&at=5",
+	"asm":     "#ask?source=asm&asm=push+%25rbp%0Atop:+dec+%25rdi%0Ajne+top%0Apop+%25rbp%0Aret&at=1",
+	"watch":   "#watch?probes=kprobe+opt_yes&calls=opt_yes(1)%0Aopt_yes(2)&release=6.1&schedule=mw4a",
+	"lesson":  "#lesson?n=1&schedule=ma4",
+	"film":    "#film?schedule=m3a12",
+	"explore": "#explore?bug=34",
 }
 
 func settled(t *testing.T, ctx context.Context, name string) {
 	until(t, ctx, map[string]string{
 		"ask": `!!document.querySelector("#detail h3")`, "asm": `!!document.querySelector("#detail h3")`, "image": `!!document.querySelector("#detail h3")`,
 		"watch": `!!document.querySelector("#machine .lane")`, "lesson": `!!document.querySelector("#lesson-machine .lane")`,
+		"film": `!!document.querySelector("#film-machine .lane")`, "explore": `document.querySelector("#explore-text").value !== ""`,
 	}[name])
 }
 
@@ -245,6 +248,10 @@ func TestAccessibleInLightAndDarkAndOnAPhone(t *testing.T) {
 				ctx := tab(t, page(t)+at)
 				appear(t, ctx, look.scheme, look.width)
 				settled(t, ctx, name)
+				if name == "explore" {
+					eval[bool](t, ctx, `(document.querySelector("#explore-go").click(), true)`)
+					until(t, ctx, `document.querySelector("#explore-far").textContent.includes("end badly.") && document.querySelector("#story table") !== null`)
+				}
 				eval[bool](t, ctx, `(document.querySelectorAll("details").forEach((d) => { d.open = true; }), true)`)
 				picture(t, ctx, name+"-"+look.name)
 				require.LessOrEqual(t, eval[int64](t, ctx, `document.documentElement.scrollWidth`), look.width, "nothing is wider than the window")

@@ -1,9 +1,10 @@
-// Files that are dropped on the page: a film goes to its view, by the file's first bytes, and all
+// Files that are dropped on the page: a film and a schedule go to their views, by the file's first bytes, and all
 // others to Ask.
 
 // takers say by a file's name and beginning that they take it.
 const takers = [
   { is: (name, head) => head.startsWith("kprobelab film "), open: (file) => openFilm(file) },
+  { is: (name, head) => /^schedule \S/.test(head), open: (file) => openSchedule(file) },
 ];
 
 addEventListener("drop", async (e) => {

@@ -16,7 +16,7 @@ import (
 var files embed.FS
 
 // scripts are the page's, in the order in which they run.
-var scripts = []string{"program.js", "base.js", "ask.js", "machine.js", "watch.js", "lesson.js", "film.js", "drop.js", "links.js", "main.js"}
+var scripts = []string{"program.js", "base.js", "ask.js", "machine.js", "watch.js", "lesson.js", "film.js", "explore.js", "drop.js", "links.js", "main.js"}
 
 // Build makes the page of the program and of Go's wasm_exec.js, which must be of the same compiler.
 func Build(wasm, wasmExec []byte) ([]byte, error) {
