@@ -51,7 +51,8 @@ deps-test: ## the decoders that ours is compared with, into .cache/decoders (no 
 # netgo and osusergo leave out glibc's resolvers, which a static program cannot
 # load: the linker warned of each.
 build: deps ## bin/kprobelab, static, runs from anywhere
-	@go build -trimpath -buildvcs=$(buildvcs) -tags unicorn,netgo,osusergo \
+	@CGO_ENABLED=0 GOFLAGS= go build -trimpath -buildvcs=false -ldflags '-s -w' -o bpf/loader.elf ./internal/bpfloader
+	@go build -trimpath -buildvcs=$(buildvcs) -tags unicorn,netgo,osusergo,bpfloader \
 		-ldflags '-linkmode external -extldflags "-static"' -o bin/kprobelab ./cmd/kprobelab
 	@echo "built bin/kprobelab"
 

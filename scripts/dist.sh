@@ -50,7 +50,8 @@ mkdir -p "$work/linux-amd64"
 # The map of the linker says which static archives are in the program. The linker's flags take no path with a blank.
 map=$(mktemp /tmp/kprobelab-map.XXXXXX)
 trap 'rm -f "$map"' EXIT
-CGO_CFLAGS="-O2 -g '-I$unicorn/include'" CGO_LDFLAGS="'-L$unicorn/lib'" GOFLAGS='' go build -trimpath -buildvcs=auto -tags unicorn,netgo,osusergo \
+CGO_ENABLED=0 GOOS=linux GOARCH=amd64 GOFLAGS='' go build -trimpath -buildvcs=false -ldflags='-s -w -buildid=' -o bpf/loader.elf ./internal/bpfloader
+CGO_CFLAGS="-O2 -g '-I$unicorn/include'" CGO_LDFLAGS="'-L$unicorn/lib'" GOFLAGS='' go build -trimpath -buildvcs=auto -tags unicorn,netgo,osusergo,bpfloader \
 	-ldflags "-s -w -buildid= -linkmode external -extldflags '-static -Wl,--build-id=none -Wl,-Map=$map'" -o "$work/linux-amd64/kprobelab" ./cmd/kprobelab
 build linux arm64
 build darwin arm64

@@ -18,7 +18,7 @@ import (
 var groups = []cmdline.Group{
 	{Name: "Learn", Commands: []string{"sample", "explore", "serve"}},
 	{Name: "Ask", Commands: []string{"explain", "scan", "check", "merge", "pack", "probe", "symbols", "info", "hazards", "decode", "selfcheck"}},
-	{Name: "Run", Commands: []string{"run", "exec", "uprobe", "stap", "bpftrace", "mount", "bench"}},
+	{Name: "Run", Commands: []string{"run", "exec", "bpf", "uprobe", "stap", "bpftrace", "mount", "bench"}},
 	{Name: "Kernels", Commands: []string{"kernels", "boot"}},
 	{Name: "The program", Commands: []string{"doctor", "completion", "man", "version"}},
 }
@@ -28,7 +28,7 @@ var groups = []cmdline.Group{
 var limitsOf = map[string]cmdline.Limits{
 	"stap": {Output: bounded.Output}, "bpftrace": {Output: bounded.Output}, "sample": {Output: bounded.Output},
 	"probe": {Output: bounded.Listing}, "explore": {Output: bounded.Listing}, "explain": {Output: bounded.Listing}, "pack": {Output: bounded.Listing},
-	"check": {Output: bounded.Listing}, "merge": {Output: bounded.Listing}, "scan": {Output: bounded.Listing}, "info": {Output: bounded.Listing}, "symbols": {Output: bounded.Listing},
+	"bpf": {Output: bounded.Listing}, "check": {Output: bounded.Listing}, "merge": {Output: bounded.Listing}, "scan": {Output: bounded.Listing}, "info": {Output: bounded.Listing}, "symbols": {Output: bounded.Listing},
 	"hazards": {Output: bounded.Listing}, "bench": {Output: bounded.Listing}, "decode": {Output: bounded.Listing}, "selfcheck": {Output: bounded.Listing},
 	"boot": {Output: bounded.Output, Ends: true}, "mount": {Output: bounded.Listing, Ends: true},
 	"serve": {Output: bounded.Listing, Ends: true}, "kernels": {Output: bounded.Listing, Ends: true},
@@ -58,7 +58,7 @@ func newApp(t *term) *cmdline.App {
 		Shells: map[string]string{"bash": bashScript, "zsh": zshScript, "fish": fishScript},
 	}
 	app.Commands = []*cli.Command{
-		runCommand(t), execCommand(t), uprobeCommand(t), serveCommand(t), bootCommand(t), mountCommand(t), probeCommand(t), stapCommand(t), bpftraceCommand(t), sampleCommand(t), exploreCommand(t), benchCommand(t), explainCommand(t), scanCommand(t), selfcheckCommand(t), hazardsCommand(t), symbolsCommand(t), infoCommand(t), decodeCommand(t),
+		runCommand(t), execCommand(t), bpfCommand(t), uprobeCommand(t), serveCommand(t), bootCommand(t), mountCommand(t), probeCommand(t), stapCommand(t), bpftraceCommand(t), sampleCommand(t), exploreCommand(t), benchCommand(t), explainCommand(t), scanCommand(t), selfcheckCommand(t), hazardsCommand(t), symbolsCommand(t), infoCommand(t), decodeCommand(t),
 		checkCommand(t), mergeCommand(t), packCommand(t), kernelsCommand(t), doctorCommand(t), app.CompletionCommand(t.Out, "print a shell's completion script, which knows the image's symbols", described("completion")), manCommand(t, app), versionCommand(t),
 	}
 	if t.OutIsTerminal {

@@ -54,6 +54,7 @@ func TestFilesThatAreTooLong(t *testing.T) {
 		"Script_bpftrace": {bounded.Script, func(f string) []string { return []string{"bpftrace", f} }},
 		"Script_stap":     {bounded.Script, func(f string) []string { return []string{"stap", f} }},
 		"CheckInput":      {bounded.CheckInput, func(f string) []string { return []string{"check", f, "-"} }},
+		"BPFObject":       {bounded.BPFObject, func(f string) []string { return []string{"bpf", f} }},
 		"RawCode":         {bounded.RawCode, func(f string) []string { return []string{"decode", "corpus", "--raw", f} }},
 		"TracingFile": {bounded.TracingFile, func(f string) []string {
 			return []string{"boot", "vmlinuz", "--exec", "/bin/x", "--file", f + ":/bin/x", "--tracing", f}

@@ -41,6 +41,15 @@ const (
 	// TroubleLines bounds the lines that are shown of the log of a kernel in trouble.
 	// Test: TestTroubleWithoutEnd
 	TroubleLines = 240
+	// BPFAnswer bounds what the loader of BPF programs answers, in bytes: its logs above all.
+	// Test: TestAnswersWithoutEnd
+	BPFAnswer = 64 << 20
+	// BPFLog bounds the verifier's log of one program, in bytes; the middle of a longer one is left out.
+	// Test: TestLogsThatAreLong
+	BPFLog = 1 << 20
+	// BPFObject bounds an object of BPF programs, in bytes.
+	// Test: TestFilesThatAreTooLong
+	BPFObject = 64 << 20
 	// Libraries bounds the libraries of a program.
 	// Test: TestProgramsThatNeedMuch
 	Libraries = 4096

@@ -34,6 +34,7 @@ var order = [][]string{
 	{"tracing"},
 	{"booted"},
 	{"kprobelab", "kernels"},
+	{"bpf"},
 	{"internal/session", "internal/perfetto", "internal/film"},
 	{"script", "boot", "internal/explore"},
 	{"run"},
@@ -62,6 +63,9 @@ var alone = map[string][]string{
 	"internal/ctype":          {},
 	"internal/place":          {"x86", "errno"},
 	"internal/bounded":        {},
+	// The loader of BPF programs runs in a guest: it knows the answers, and nothing of ours beside.
+	"bpf/answer":         {},
+	"internal/bpfloader": {"bpf/answer", "internal/bounded"},
 	// Shards divide lists of whatever a command has.
 	"shard": {"errno", "x86"},
 	// A command line and a terminal do not know kernels and probes.

@@ -1,0 +1,67 @@
+package bpf
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+
+	"kprobelab"
+)
+
+// Ask asks kernels about the programs of an object, as many at once as there are processors. find returns the dump of a booted
+// kernel by the name that the user gave it; it is called for one kernel after another. A kernel that cannot be asked has its
+// reason in its column, and the first such error is returned beside the whole table. ErrObject and ErrLoader are of all kernels:
+// there is no table then.
+func Ask(ctx context.Context, file string, object []byte, kernels []string, find func(ctx context.Context, kernel string) (dump string, err error), o *Options) (*Table, error) {
+	t := &Table{Object: file, Columns: make([]Column, len(kernels))}
+	failed := make([]error, len(kernels))
+	var group sync.WaitGroup
+	places := make(chan bool, runtime.GOMAXPROCS(0))
+	for n, kernel := range kernels {
+		c := &t.Columns[n]
+		c.Kernel = kernel
+		dump, err := find(ctx, kernel)
+		if err != nil {
+			failed[n] = err
+			continue
+		}
+		places <- true
+		group.Go(func() {
+			failed[n] = c.ask(ctx, dump, object, o)
+			<-places
+		})
+	}
+	group.Wait()
+	for n, err := range failed {
+		switch {
+		case errors.Is(err, ErrObject), errors.Is(err, ErrLoader):
+			return nil, err
+		case err != nil:
+			t.Columns[n].Err = err.Error()
+		}
+	}
+	return t, errors.Join(failed...)
+}
+
+// ask asks the kernel of a dump.
+func (c *Column) ask(ctx context.Context, dump string, object []byte, o *Options) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	l, err := kprobelab.Open(dump, &o.Lab)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	c.Release = l.Image.Release()
+	k, err := l.Booted()
+	if err != nil {
+		return err
+	}
+	a, err := Load(k, object, o)
+	if err == nil {
+		c.Programs = a.Programs
+	}
+	return err
+}

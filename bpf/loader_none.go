@@ -1,0 +1,5 @@
+//go:build !bpfloader
+
+package bpf
+
+var builtLoader []byte

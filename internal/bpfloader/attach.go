@@ -1,0 +1,242 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"kprobelab/bpf/answer"
+	"kprobelab/internal/bounded"
+)
+
+// errNotAsked is a program that is not attached, because its section does not say to what, or because the loader cannot.
+var errNotAsked = errors.New("not attached")
+
+// attach attaches a program as its section says, and detaches it.
+func (l *loader) attach(a *answer.Program, spec *ebpf.ProgramSpec, p *ebpf.Program) {
+	at, err := attachTo(spec, p)
+	if errors.Is(err, errNotAsked) {
+		a.AttachError = err.Error()
+		return
+	}
+	attached := err == nil
+	a.Attaches = &attached
+	if err != nil {
+		a.AttachError = refused(err)
+		return
+	}
+	_ = at.Close() // the link's end is the program's
+}
+
+// refused says why a program is not attached: the kernel's errno where there is one.
+func refused(err error) string {
+	if e := unix.Errno(0); errors.As(err, &e) {
+		return unix.ErrnoName(e) + ": " + e.Error()
+	}
+	return err.Error()
+}
+
+// loopback is the interface that programs of the network are attached to.
+const loopback = 1
+
+// attachTo chooses by the section's first word.
+func attachTo(s *ebpf.ProgramSpec, p *ebpf.Program) (io.Closer, error) {
+	kind, to, _ := strings.Cut(strings.TrimPrefix(s.SectionName, "?"), "/")
+	switch kind {
+	case "kprobe", "kretprobe":
+		return attachProbe(kind == "kretprobe", to, p)
+	case "kprobe.multi", "kretprobe.multi", "kprobe.session":
+		return attachMulti(kind, to, p)
+	case "ksyscall", "kretsyscall":
+		if to == "" {
+			return nil, unnamed(s)
+		}
+		return attachProbe(kind == "kretsyscall", "__x64_sys_"+to, p)
+	case "uprobe", "uprobe.s", "uretprobe", "uretprobe.s":
+		return attachUser(kind, to, p)
+	case "tracepoint", "tp":
+		group, name, ok := strings.Cut(to, "/")
+		if !ok {
+			return nil, unnamed(s)
+		}
+		return link.Tracepoint(group, name, p, nil)
+	case "raw_tracepoint", "raw_tp", "raw_tracepoint.w", "raw_tp.w":
+		if to == "" {
+			return nil, unnamed(s)
+		}
+		return link.AttachRawTracepoint(link.RawTracepointOptions{Name: to, Program: p})
+	case "tp_btf", "fentry", "fexit", "fmod_ret", "fentry.s", "fexit.s", "fmod_ret.s", "fsession", "fsession.s":
+		return link.AttachTracing(link.TracingOptions{Program: p})
+	case "lsm", "lsm.s":
+		return link.AttachLSM(link.LSMOptions{Program: p})
+	case "iter", "iter.s":
+		return link.AttachIter(link.IterOptions{Program: p})
+	case "xdp", "xdp.frags":
+		if to != "" {
+			break
+		}
+		return link.AttachXDP(link.XDPOptions{Program: p, Interface: loopback})
+	case "tcx":
+		return link.AttachTCX(link.TCXOptions{Program: p, Interface: loopback, Attach: s.AttachType})
+	case "perf_event":
+		return attachPerf(p)
+	case "netfilter":
+		return link.AttachNetfilter(link.NetfilterOptions{Program: p, ProtocolFamily: 2, Hook: link.NetfilterInetPreRouting, Priority: -128})
+	}
+	if strings.HasPrefix(kind, "cgroup") || kind == "sockops" || kind == "lsm_cgroup" {
+		return link.AttachCgroup(link.CgroupOptions{Path: "/sys/fs/cgroup", Attach: s.AttachType, Program: p})
+	}
+	return nil, fmt.Errorf("%w: sections of %s are not attached yet", errNotAsked, kind)
+}
+
+func unnamed(s *ebpf.ProgramSpec) error {
+	return fmt.Errorf("%w: the section %s does not say to what", errNotAsked, s.SectionName)
+}
+
+// attachProbe attaches to FUNCTION or FUNCTION+OFFSET.
+func attachProbe(returns bool, to string, p *ebpf.Program) (io.Closer, error) {
+	if to == "" {
+		return nil, fmt.Errorf("%w: the section does not say to what", errNotAsked)
+	}
+	name, offset, _ := strings.Cut(to, "+")
+	attr := &unix.PerfEventAttr{Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{}))}
+	if offset != "" {
+		n, err := strconv.ParseUint(offset, 0, 64)
+		if err != nil {
+			return nil, fmt.Errorf("the offset %q is no number", offset)
+		}
+		attr.Ext2 = n
+	}
+	kind, err := bounded.ReadFile("/sys/bus/event_source/devices/kprobe/type", bounded.GuestFile)
+	if err != nil {
+		return nil, err
+	}
+	unit, err := strconv.ParseUint(strings.TrimSpace(string(kind)), 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	attr.Type = uint32(unit)
+	if returns {
+		attr.Config = 1 // format/retprobe
+	}
+	text, err := unix.BytePtrFromString(name)
+	if err != nil {
+		return nil, err
+	}
+	attr.Ext1 = uint64(uintptr(unsafe.Pointer(text)))
+	at, err := attachEvent(attr, -1, 0, p)
+	runtime.KeepAlive(text)
+	return at, err
+}
+
+// attachEvent attaches to a perf event, by the kernel's calls as libbpf makes them: their errno is the answer.
+func attachEvent(attr *unix.PerfEventAttr, pid, cpu int, p *ebpf.Program) (io.Closer, error) {
+	fd, err := unix.PerfEventOpen(attr, pid, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), "perf event")
+	err = unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_SET_BPF, p.FD())
+	if err == nil {
+		err = unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_ENABLE, 0)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// attachMulti attaches to all functions of a pattern.
+func attachMulti(kind, pattern string, p *ebpf.Program) (io.Closer, error) {
+	if pattern == "" {
+		return nil, fmt.Errorf("%w: the section does not say to what", errNotAsked)
+	}
+	names, err := functions(pattern)
+	if err != nil {
+		return nil, err
+	}
+	o := link.KprobeMultiOptions{Symbols: names, Session: kind == "kprobe.session"}
+	var at io.Closer
+	if kind == "kretprobe.multi" {
+		at, err = link.KretprobeMulti(p, o)
+	} else {
+		at, err = link.KprobeMulti(p, o)
+	}
+	if errors.Is(err, ebpf.ErrNotSupported) {
+		return nil, errors.New("this kernel has no multi-probes: they want 5.18 or later, and CONFIG_FPROBE")
+	}
+	return at, err
+}
+
+// attachPerf attaches to the clock of the first processor.
+func attachPerf(p *ebpf.Program) (io.Closer, error) {
+	attr := &unix.PerfEventAttr{
+		Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
+		Sample: 99, Bits: unix.PerfBitFreq,
+	}
+	return attachEvent(attr, -1, 0, p)
+}
+
+// functions are the kernel's functions that the function tracer can have, and that match a pattern with * and ?.
+func functions(pattern string) ([]string, error) {
+	if !strings.ContainsAny(pattern, "*?") {
+		return []string{pattern}, nil
+	}
+	list, err := bounded.ReadFile("/sys/kernel/tracing/available_filter_functions", bounded.GuestFile)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for line := range strings.Lines(string(list)) {
+		name, _, _ := strings.Cut(strings.TrimSpace(line), " ") // a module's name comes after
+		if ok, err := path.Match(pattern, name); err != nil {
+			return nil, err
+		} else if ok && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("no function matches %s", pattern)
+	}
+	return names, nil
+}
+
+// attachUser attaches to FILE:FUNCTION or FILE:OFFSET of a program in the guest.
+func attachUser(kind, to string, p *ebpf.Program) (io.Closer, error) {
+	file, name, ok := strings.Cut(to, ":")
+	if !ok {
+		return nil, fmt.Errorf("%w: the section does not say to what", errNotAsked)
+	}
+	program, err := link.OpenExecutable(file)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNotAsked, err)
+	}
+	name, offset, _ := strings.Cut(name, "+")
+	o := &link.UprobeOptions{}
+	if offset != "" {
+		if o.Offset, err = strconv.ParseUint(offset, 0, 64); err != nil {
+			return nil, fmt.Errorf("the offset %q is no number", offset)
+		}
+	}
+	if n, err := strconv.ParseUint(name, 0, 64); err == nil {
+		o.Address, name = n, ""
+	}
+	if strings.HasPrefix(kind, "uretprobe") {
+		return program.Uretprobe(name, p, o)
+	}
+	return program.Uprobe(name, p, o)
+}

@@ -1,0 +1,38 @@
+//go:build linux
+
+// Command bpfloader loads the programs of a BPF object, each by itself, attaches each as its section says, and writes what the
+// kernel answered as JSON (bpf/answer). It runs in the guest; package bpf puts it there.
+//
+// It must not know that the kernel is a guest of ours.
+//
+//	bpfloader [-verbose] OBJECT
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+
+	"kprobelab/bpf/answer"
+)
+
+func main() {
+	verbose := flag.Bool("verbose", false, "the verifier's log has each instruction")
+	flag.Parse()
+	if flag.NArg() != 1 {
+		fmt.Fprintln(os.Stderr, "bpfloader: one OBJECT is wanted")
+		os.Exit(2)
+	}
+	o := answer.Object{}
+	l, err := open(flag.Arg(0), *verbose)
+	if err == nil {
+		o.Programs = l.programs()
+	} else {
+		o.Error = err.Error()
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(o); err != nil {
+		fmt.Fprintln(os.Stderr, "bpfloader:", err)
+		os.Exit(1)
+	}
+}
