@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -17,10 +16,7 @@ import (
 
 // benchRun holds the options of a bench command line.
 type benchRun struct {
-	o         bench.Options
-	json, csv bool
-	// plot is the file to draw into, "" for none.
-	plot string
+	o bench.Options
 	benchFiles
 }
 
@@ -37,9 +33,9 @@ func benchCommand(t *term) *cli.Command {
 			&cli.IntSliceFlag{Name: "others", Usage: "with this `NUMBER` of other probes planted (repeatable: one line for each)"},
 			&cli.StringFlag{Name: "programs", Usage: "measure probes on a program, on the booted kernel of `DUMP` (21 rounds)"},
 			&cli.StringFlag{Name: "hardware", Value: "x86-64", Usage: "model this `PROCESSOR`: " + strings.Join(bench.HardwareNames(), ", ") + ", or a JSON file"},
-			&cli.StringFlag{Name: "plot", Destination: &r.plot, Usage: "draw it, too, into this `FILE.svg` or .png"},
-			&cli.BoolFlag{Name: "json", Destination: &r.json, Usage: "one JSON object: paths, floor, and how it was measured"},
-			&cli.BoolFlag{Name: "csv", Destination: &r.csv, Usage: "a header, and a line for each path"},
+			&cli.StringFlag{Name: "plot", Destination: &r.Plot, Usage: "draw it, too, into this `FILE.svg` or .png"},
+			&cli.BoolFlag{Name: "json", Destination: &r.JSON, Usage: "one JSON object: paths, floor, and how it was measured"},
+			&cli.BoolFlag{Name: "csv", Destination: &r.CSV, Usage: "a header, and a line for each path"},
 		}, append(targetFlags(), r.benchFiles.flags()...)...),
 		Action: func(_ context.Context, c *cli.Command) error { return r.run(t, c) },
 	}
@@ -69,8 +65,8 @@ func (r *benchRun) run(t *term, c *cli.Command) error {
 	if r.o.Hits = c.Int("hits"); r.o.Hits < 1 || r.o.Hits > bench.MaxHits {
 		return usagef("--hits %d: it can be 1 to %d", r.o.Hits, bench.MaxHits)
 	}
-	if _, ok := plotForms[filepath.Ext(r.plot)]; r.plot != "" && !ok {
-		return usagef("--plot %s: the file's name has to end in .svg or .png", r.plot)
+	if r.Plot != "" && !bench.CanPlot(r.Plot) {
+		return usagef("--plot %s: the file's name has to end in .svg or .png", r.Plot)
 	}
 	r.o.Others = c.IntSlice("others")
 	for _, n := range r.o.Others {
@@ -93,7 +89,7 @@ func (r *benchRun) run(t *term, c *cli.Command) error {
 		if err != nil {
 			return err
 		}
-		return r.show(t.Out, rep)
+		return r.Write(t.Out, rep)
 	}
 	if c.IsSet("programs") {
 		return r.programs(t, c)

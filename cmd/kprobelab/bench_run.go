@@ -2,12 +2,8 @@ package main
 
 import (
 	"bufio"
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"path/filepath"
 
 	"github.com/urfave/cli/v3"
 
@@ -15,7 +11,6 @@ import (
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/callsyntax"
 	"kprobelab/internal/cmdline"
-	"kprobelab/internal/outfile"
 	"kprobelab/kimage"
 	"kprobelab/run"
 )
@@ -27,7 +22,7 @@ func (r *benchRun) execute(t *term) error {
 		return benchFailure(err)
 	}
 	w := bufio.NewWriter(t.Out)
-	return errors.Join(r.show(w, rep), w.Flush())
+	return errors.Join(r.Write(w, rep), w.Flush())
 }
 
 // benchFailure gives an error its exit code; errors of an image and of a call's
@@ -42,41 +37,6 @@ func benchFailure(err error) error {
 		return fmt.Errorf("--call: %w", err)
 	}
 	return fail(exitRefused, run.OneLine(err))
-}
-
-// show writes a report in the form that was asked for.
-func (r *benchRun) show(w io.Writer, rep *bench.Report) error {
-	err := r.table(w, rep)
-	if r.plot != "" {
-		err = errors.Join(err, writePlot(r.plot, rep))
-	}
-	return err
-}
-
-func (r *benchRun) table(w io.Writer, rep *bench.Report) error {
-	switch {
-	case r.json:
-		return rep.WriteJSON(w, r.real)
-	case r.csv:
-		return rep.WriteCSV(w)
-	case r.real != nil:
-		return rep.WriteAgainst(w, r.real)
-	}
-	return rep.WriteText(w)
-}
-
-// plotForms maps the extension of a plot's file to the function that writes the plot.
-var plotForms = map[string]func(*bench.Report, io.Writer) error{
-	".svg": (*bench.Report).WriteSVG,
-	".png": (*bench.Report).WritePNG,
-}
-
-func writePlot(path string, rep *bench.Report) error {
-	var b bytes.Buffer
-	if err := plotForms[filepath.Ext(path)](rep, &b); err != nil {
-		return err
-	}
-	return outfile.Write(path, b.Bytes())
 }
 
 // programs measures probes on a program.
@@ -98,23 +58,14 @@ func (r *benchRun) programs(t *term, c *cli.Command) error {
 		return benchFailure(err)
 	}
 	w := bufio.NewWriter(t.Out)
-	switch {
-	case r.json:
-		err = json.NewEncoder(w).Encode(rep)
-	case r.csv:
-		err = rep.WriteCSV(w)
-	default:
-		err = rep.WriteText(w)
-	}
-	return errors.Join(err, w.Flush())
+	return errors.Join(r.WritePrograms(w, rep), w.Flush())
 }
 
 // benchFiles holds the files of bench: against has the real kernels to compare with,
 // and report is shown in place of a run. Both are "" without the flag.
 type benchFiles struct {
 	against, report string
-	// real is the content of against, nil without it.
-	real *bench.RealKernels
+	bench.Form
 }
 
 func (f *benchFiles) flags() []cli.Flag {
@@ -136,7 +87,7 @@ func (f *benchFiles) open(c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	if f.real, err = bench.ParseReal(string(text)); err != nil {
+	if f.Real, err = bench.ParseReal(string(text)); err != nil {
 		return fail(exitImage, fmt.Errorf("%s: %w", f.against, err))
 	}
 	return nil
@@ -152,7 +103,7 @@ func (f *benchFiles) read() (*bench.Report, error) {
 	if err != nil {
 		return nil, fail(exitImage, fmt.Errorf("%s: not what bench --json writes: %w", f.report, err))
 	}
-	if rep.Target != nil && f.real != nil {
+	if rep.Target != nil && f.Real != nil {
 		return nil, usagef("--against: %s is of %s, which the real kernels did not measure", f.report, rep.Target.Place)
 	}
 	return rep, nil
