@@ -24,6 +24,8 @@ func serveCommand(t *term) *cli.Command {
 		Description: described("serve"),
 		Flags: []cli.Flag{
 			kernelFlag(),
+			&cli.StringFlag{Name: "address", Value: "127.0.0.1", Usage: "listen at this IP `ADDRESS` of the computer; other computers can then have page and images"},
+			&cli.StringSliceFlag{Name: "frame", Usage: "let pages of this `ORIGIN` show the page in a frame, https://course.example (repeatable)"},
 			&cli.IntFlag{Name: "port", Usage: "listen at this `PORT` (default: one that is free)"},
 			&cli.StringFlag{Name: "page", Usage: "serve this `FILE` (default: " + pageFile + " beside the program)"},
 		},
@@ -59,8 +61,16 @@ func serve(ctx context.Context, t *term, c *cli.Command) error {
 		return fail(exitImage, err)
 	}
 	defer s.Close()
-	l, err := server.Listen(port)
-	if err != nil {
+	for _, origin := range c.StringSlice("frame") {
+		if err := s.Frame(origin); err != nil {
+			return usagef("--frame: %v", err)
+		}
+	}
+	l, err := s.ListenAt(c.String("address"), port)
+	switch {
+	case errors.Is(err, server.ErrAddress):
+		return usagef("--address: %v", err)
+	case err != nil:
 		return fail(exitImage, err)
 	}
 	defer context.AfterFunc(ctx, func() { _ = l.Close() })() // Serve returns then

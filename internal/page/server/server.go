@@ -1,5 +1,5 @@
 // Package server serves the page and the images that it is given, to this computer
-// alone, and nothing else of the disk.
+// alone unless another address is given, and nothing else of the disk.
 //
 // It must not know what is in them.
 package server
@@ -12,9 +12,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"kprobelab/internal/bounded"
@@ -27,6 +31,10 @@ type Server struct {
 	images []*os.File
 	// list has the images' names and sizes, in the form that the page requests.
 	list []image
+	// frames are the sites that may put the page into a frame.
+	frames []string
+	// address is where it listens besides this computer's own names, not valid for nowhere else.
+	address netip.Addr
 }
 
 type image struct {
@@ -88,6 +96,37 @@ func Listen(port int) (net.Listener, error) {
 	return net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 }
 
+// Frame allows a site to put the page into a frame: an origin, such as https://course.example.
+func (s *Server) Frame(origin string) error {
+	u, err := url.Parse(origin)
+	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || !hostName.MatchString(u.Host) || u.User != nil || strings.Trim(u.Path, "/") != "" || strings.ContainsAny(origin, "?#") {
+		return fmt.Errorf("%q is no origin: write a site as https://course.example or http://localhost:8000, without a path", origin)
+	}
+	s.frames = append(s.frames, u.Scheme+"://"+strings.ToLower(u.Host))
+	return nil
+}
+
+// hostName is the host of an origin with its port: it cannot be a pattern or a word of the header.
+var hostName = regexp.MustCompile(`^([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$`)
+
+// ErrAddress is a text that is no IP address.
+var ErrAddress = errors.New("no IP address")
+
+// ListenAt opens a port of an IP address of this computer; 0.0.0.0 or :: means all of its addresses. Other computers
+// can then have the page and the images.
+func (s *Server) ListenAt(address string, port int) (net.Listener, error) {
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return nil, fmt.Errorf("%q is %w: write one of this computer, or 0.0.0.0 for all of them", address, ErrAddress)
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(ip.String(), strconv.Itoa(port)))
+	if err != nil {
+		return nil, err
+	}
+	s.address = ip
+	return l, nil
+}
+
 // Serve answers until the listener is closed.
 func (s *Server) Serve(l net.Listener) error {
 	h := &http.Server{Handler: s, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10}
@@ -107,8 +146,8 @@ var headers = map[string]string{
 
 // ServeHTTP answers what the page asks.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !local(r.Host) { // another site's name that leads here
-		http.Error(w, "this server is for this computer alone", http.StatusForbidden)
+	if !s.answersTo(r.Host) { // another site's name that leads here
+		http.Error(w, "this server does not answer to this name: use the address that it has printed", http.StatusForbidden)
 		return
 	}
 	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" && r.URL.Path != "/" { // a link to the page is no harm
@@ -121,6 +160,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	for name, value := range headers {
 		w.Header().Set(name, value)
+	}
+	if len(s.frames) > 0 && r.URL.Path == "/" {
+		w.Header().Set("Content-Security-Policy", "frame-ancestors "+strings.Join(s.frames, " "))
+		w.Header().Set("Cross-Origin-Resource-Policy", "cross-origin")
 	}
 	switch n, isImage := s.number(r.URL.Path); {
 	case r.URL.Path == "/":
@@ -147,10 +190,15 @@ func (s *Server) number(path string) (int, bool) {
 	return 0, false
 }
 
-// local reports whether a request was made to this computer by its own names.
-func local(host string) bool {
+// answersTo reports whether a request was made by one of this computer's own names, or by the address at which it
+// listens. No other site has an IP address for its name.
+func (s *Server) answersTo(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	return host == "localhost" || host == "127.0.0.1"
+	if host == "localhost" || host == "127.0.0.1" {
+		return true
+	}
+	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && s.address.IsValid() && (ip == s.address || s.address.IsUnspecified())
 }

@@ -165,3 +165,44 @@ func TestThePageIsMarkedAsServed(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(script), "if (!document.documentElement.dataset.served) return;")
 }
+
+// Only the sites that are named may frame the page; the images stay the page's own.
+func TestSitesThatMayFrameThePage(t *testing.T) {
+	_, s := folder(t)
+	for _, origin := range []string{"https://Course.example", "http://localhost:8000/", "http://[::1]:80"} {
+		require.NoError(t, s.Frame(origin))
+	}
+	for path, want := range map[string]string{"/": "frame-ancestors https://course.example http://localhost:8000 http://[::1]:80", "/images": "frame-ancestors 'none'", "/image/0": "frame-ancestors 'none'"} {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest("GET", "http://127.0.0.1:8000"+path, nil))
+		require.Equal(t, want, w.Header().Get("Content-Security-Policy"), path)
+	}
+	for _, origin := range []string{"", "*", "https://*", "https://*.example", "course.example", "file:///", "null", "https://a b", "https://a;script-src *", "https://a/path", "https://u@a", "javascript://a", "https://a?q", "https://a#f", "https://", "'self'"} {
+		require.ErrorContains(t, s.Frame(origin), "is no origin: write a site as https://course.example", origin)
+	}
+}
+
+// At another address the server answers to that address, and to no name of a site.
+func TestListensAtAnAddress(t *testing.T) {
+	for _, address := range []string{"", "localhost", "course.example", "127.0.0.1:80", "1.2.3"} {
+		_, s := folder(t)
+		_, err := s.ListenAt(address, 0)
+		require.ErrorContains(t, err, "is no IP address", address)
+	}
+	_, s := folder(t)
+	l, err := s.ListenAt("0.0.0.0", 0)
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	for host, code := range map[string]int{"192.0.2.1:8000": 200, "[2001:db8::1]:8000": 200, "localhost": 200, "evil.example:8000": 403, "192.0.2.1.evil.example": 403} {
+		got, _ := get(s, "GET", "/", host)
+		require.Equal(t, code, got, host)
+	}
+	_, s = folder(t)
+	l, err = s.ListenAt("127.0.0.2", 0)
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	for host, code := range map[string]int{"127.0.0.2:8000": 200, "127.0.0.3:8000": 403, "192.0.2.1": 403} {
+		got, _ := get(s, "GET", "/", host)
+		require.Equal(t, code, got, host)
+	}
+}

@@ -74,6 +74,7 @@ async function begin() {
     $("status").textContent = "Ready";
     document.body.dataset.ready = "1";
     await turn();
+    dispatchEvent(new Event("program"));
     document.body.dataset.shown = performance.now();
   } catch (e) {
     $("status").textContent = "";

@@ -1,19 +1,10 @@
 // The program runs in a worker, so that the page stays alive for any input.
 
-const program = { worker: null, wasm: null, waiting: new Map(), next: 1, ready: null };
-
-// unpack returns the program, which the page has as compressed text.
-async function unpack() {
-  const text = document.getElementById("wasm").textContent.trim();
-  const raw = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-  const plain = new Blob([raw]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(plain).arrayBuffer();
-}
+const program = { worker: null, module: null, waiting: new Map(), next: 1, ready: null };
 
 // start starts the program, also again after it has ended.
 function start() {
   program.ready = (async () => {
-    program.wasm ??= await unpack();
     const code = document.getElementById("worker").textContent;
     const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
     const worker = new Worker(url);
@@ -21,7 +12,11 @@ function start() {
     await new Promise((done, fail) => {
       worker.onerror = (e) => fail(new Error(e.message));
       worker.onmessage = ({ data }) => {
-        if (data.ready) return done();
+        if (data.unpacked) return unpacked(data.unpacked);
+        if (data.ready) {
+          program.module ??= data.module;
+          return done();
+        }
         if (data.failed) return fail(new Error(data.failed));
         if (data.ended) return ended();
         const w = program.waiting.get(data.id);
@@ -30,11 +25,18 @@ function start() {
         if (answer.error !== undefined) w.fail(Object.assign(new Error(answer.error), { offer: answer.offer }));
         else w.done(answer);
       };
-      worker.postMessage({ wasm: program.wasm });
+      worker.postMessage(program.module ? { module: program.module } : { text: document.getElementById("wasm").textContent.trim() });
     });
+    document.getElementById("unpacking").hidden = true;
     URL.revokeObjectURL(url);
   })();
   return program.ready;
+}
+
+// unpacked shows how far the program is unpacked.
+function unpacked(part) {
+  document.getElementById("unpacking").hidden = false;
+  document.querySelector("#unpacking progress").value = part;
 }
 
 // ended: the program has ended, most likely for want of memory.

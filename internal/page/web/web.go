@@ -9,6 +9,7 @@ import (
 	"embed"
 	"encoding/base64"
 	"fmt"
+	"html"
 	"strings"
 )
 
@@ -16,15 +17,37 @@ import (
 var files embed.FS
 
 // scripts are the page's, in the order in which they run.
-var scripts = []string{"program.js", "base.js", "ask.js", "machine.js", "watch.js", "lesson.js", "film.js", "explore.js", "drop.js", "links.js", "main.js"}
+var scripts = []string{"program.js", "base.js", "ask.js", "machine.js", "watch.js", "lesson.js", "film.js", "explore.js", "drop.js", "links.js", "picture.js", "share.js", "early.js", "main.js"}
+
+// Lesson is a lesson's text, which the page has before its program runs.
+type Lesson struct {
+	Title string   `json:"title"`
+	Text  []string `json:"text"`
+}
+
+// early is the lessons' text as HTML.
+func early(lessons []Lesson) string {
+	var b strings.Builder
+	for n, l := range lessons {
+		fmt.Fprintf(&b, "<article data-lesson=\"%d\"><h3>%d. %s</h3>\n", n+1, n+1, html.EscapeString(l.Title))
+		for _, t := range l.Text {
+			fmt.Fprintf(&b, "<p>%s</p>\n", html.EscapeString(t))
+		}
+		b.WriteString("</article>\n")
+	}
+	return b.String()
+}
 
 // Build makes the page of the program and of Go's wasm_exec.js, which must be of the same compiler.
-func Build(wasm, wasmExec []byte) ([]byte, error) {
-	parts := map[string]string{"wasm_exec.js": string(wasmExec)}
-	for _, name := range []string{"style.css", "worker.js"} {
-		if err := take(parts, name, name); err != nil {
+func Build(wasm, wasmExec []byte, lessons ...Lesson) ([]byte, error) {
+	parts := map[string]string{"wasm_exec.js": string(wasmExec), "lessons": early(lessons)}
+	for _, name := range []string{"style.css", "share.css"} {
+		if err := take(parts, "style.css", name); err != nil {
 			return nil, err
 		}
+	}
+	if err := take(parts, "worker.js", "worker.js"); err != nil {
+		return nil, err
 	}
 	for _, name := range scripts {
 		if err := take(parts, "scripts", name); err != nil {

@@ -1,11 +1,30 @@
-// The worker: the program, and one question after the other.
+// The worker: unpacks the program, and answers one question after the other.
+
+// unpack returns the program from compressed text, and says how far it is.
+async function unpack(text) {
+  const gunzip = new DecompressionStream("gzip");
+  const plain = new Response(gunzip.readable).arrayBuffer();
+  const writer = gunzip.writable.getWriter();
+  const piece = 1 << 18; // a multiple of 4 characters
+  for (let at = 0; at < text.length; at += piece) {
+    const raw = atob(text.slice(at, at + piece));
+    const bytes = new Uint8Array(raw.length);
+    for (let i = 0; i < raw.length; i++) bytes[i] = raw.charCodeAt(i);
+    await writer.write(bytes);
+    postMessage({ unpacked: Math.min(1, (at + piece) / text.length) });
+  }
+  await writer.close();
+  return plain;
+}
+
 onmessage = async ({ data }) => {
-  if (data.wasm) {
+  if (data.text || data.module) {
     try {
       const go = new Go();
-      const { instance } = await WebAssembly.instantiate(data.wasm, go.importObject);
+      const module = data.module ?? await WebAssembly.compile(await unpack(data.text));
+      const instance = await WebAssembly.instantiate(module, go.importObject);
       go.run(instance).then(() => postMessage({ ended: true }));
-      postMessage({ ready: true });
+      postMessage({ ready: true, module: data.module ? null : module });
     } catch (e) {
       postMessage({ failed: String(e) });
     }

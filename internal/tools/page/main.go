@@ -4,6 +4,7 @@
 package main
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"kprobelab/internal/page"
 	"kprobelab/internal/page/web"
 )
 
@@ -48,12 +50,16 @@ func build(out string) error {
 	if err != nil {
 		return fmt.Errorf("the JavaScript that comes with Go: %w", err)
 	}
-	page, err := web.Build(wasm, support)
+	var lessons []web.Lesson
+	if err := json.Unmarshal([]byte((&page.Page{}).Answer(`{"do":"lessons"}`, nil)), &lessons); err != nil {
+		return fmt.Errorf("the lessons' texts: %w", err)
+	}
+	html, err := web.Build(wasm, support, lessons...)
 	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(out), 0o777); err != nil {
 		return err
 	}
-	return os.WriteFile(out, page, 0o666)
+	return os.WriteFile(out, html, 0o666)
 }
