@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab/internal/page"
 	"kprobelab/internal/page/server"
 )
 
@@ -27,6 +28,7 @@ func serveCommand(t *term) *cli.Command {
 			&cli.StringFlag{Name: "address", Value: "127.0.0.1", Usage: "listen at this IP `ADDRESS` of the computer; other computers can then have page and images"},
 			&cli.StringSliceFlag{Name: "frame", Usage: "let pages of this `ORIGIN` show the page in a frame, https://course.example (repeatable)"},
 			&cli.IntFlag{Name: "port", Usage: "listen at this `PORT` (default: one that is free)"},
+			&cli.StringFlag{Name: "lessons", Usage: "offer the lessons in this `FOLDER`, too: its files *.json (docs/lessons.md)"},
 			&cli.StringFlag{Name: "page", Usage: "serve this `FILE` (default: " + pageFile + " beside the program)"},
 		},
 		Action: func(ctx context.Context, c *cli.Command) error { return serve(ctx, t, c) },
@@ -38,11 +40,11 @@ func serve(ctx context.Context, t *term, c *cli.Command) error {
 	if port < 0 || port > 65535 {
 		return usagef("--port: %d is not a port: they go from 0 to 65535", port)
 	}
-	page := c.String("page")
-	if page == "" {
-		page = pageFile
+	html := c.String("page")
+	if html == "" {
+		html = pageFile
 		if self, err := os.Executable(); err == nil {
-			page = filepath.Join(filepath.Dir(self), pageFile)
+			html = filepath.Join(filepath.Dir(self), pageFile)
 		}
 	}
 	images := operands(c)
@@ -52,15 +54,20 @@ func serve(ctx context.Context, t *term, c *cli.Command) error {
 			return err
 		}
 	}
-	s, err := server.New(page, images)
+	s, err := server.New(html, images)
 	var missing *fs.PathError
 	switch {
-	case errors.As(err, &missing) && missing.Path == page && errors.Is(err, fs.ErrNotExist):
-		return fail(exitImage, fmt.Errorf("there is no page at %s: --page FILE names one, as kprobelab-VERSION.html of a release; `make page` makes it in bin of a checkout", page))
+	case errors.As(err, &missing) && missing.Path == html && errors.Is(err, fs.ErrNotExist):
+		return fail(exitImage, fmt.Errorf("there is no page at %s: --page FILE names one, as kprobelab-VERSION.html of a release; `make page` makes it in bin of a checkout", html))
 	case err != nil:
 		return fail(exitImage, err)
 	}
 	defer s.Close()
+	if dir := c.String("lessons"); dir != "" {
+		if err := page.Lessons(dir, s.AddLesson); err != nil {
+			return fail(exitImage, err)
+		}
+	}
 	for _, origin := range c.StringSlice("frame") {
 		if err := s.Frame(origin); err != nil {
 			return usagef("--frame: %v", err)

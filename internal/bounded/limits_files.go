@@ -92,6 +92,12 @@ const (
 	// FilmCodeSize bounds one of them, in bytes.
 	// Test: TestDamagedFilms
 	FilmCodeSize = 4096
+	// PageLesson bounds a lesson's file, in bytes.
+	// Test: TestLessonsThatCannotBePlayed
+	PageLesson = 64 << 10
+	// PageLessons bounds the lessons in a folder of serve --lessons.
+	// Test: TestLessonsOfAFolder
+	PageLessons = 200
 	// UprobeFile bounds a file of a guest that uprobes are put into, in bytes.
 	// Test: TestProgramsOfTheGuestThatAreTooLong
 	UprobeFile = 256 << 20

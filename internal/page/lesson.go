@@ -1,249 +1,360 @@
 package page
 
 import (
+	"bytes"
+	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"strings"
 
-	"kprobelab/internal/report"
-	"kprobelab/kprobes"
-	"kprobelab/x86"
+	"kprobelab/internal/bounded"
 )
 
-// Lesson is one machine and one question about it.
+const (
+	byProtocol    = "protocol"
+	byInstruction = "instruction"
+)
+
+// Lesson is a machine, a question of what it will do, and a variation. docs/lessons.md says how to write one.
 type Lesson struct {
-	Title    string   `json:"title"`
+	// Version is the format's: 1.
+	Version int `json:"lesson"`
+	// ID names the lesson for what the page keeps of it.
+	ID    string `json:"id"`
+	Title string `json:"title"`
+	// Text says what is to be seen, before the question.
 	Text     []string `json:"text"`
-	Question string   `json:"question"`
-	// Form is an example of an answer's form.
-	Form     string   `json:"form"`
 	Scenario Scenario `json:"scenario"`
 	// By is "protocol" or "instruction", as in a question of the machine; Start is the schedule at
 	// which the lesson begins, Lead the one that begins what everybody in turn do.
 	By    string `json:"by"`
-	Start string `json:"start"`
-	Lead  string `json:"lead"`
-	// After is shown once the answer is right.
-	After string `json:"after"`
-
-	kind answerKind
-	// wrong has a reason for each answer that many give.
-	wrong []wrongAnswer
-	// solve reads the answer off the machine, which has taken no step yet.
-	solve func(r *run) (string, error)
+	Start string `json:"start,omitempty"`
+	Lead  string `json:"lead,omitempty"`
+	// Question asks what will happen. Of the answers one is true at the moment Until, which the
+	// machine comes to by Forward.
+	Question string    `json:"question"`
+	Until    Condition `json:"until"`
+	Answers  []Choice  `json:"answers"`
+	// Explain is shown once the answer is right.
+	Explain []string  `json:"explain"`
+	Vary    Variation `json:"vary"`
 }
 
-var lessons = []Lesson{
-	{
-		Title: "The int3 and the step",
-		Text: []string{
-			"To plant a kprobe, the kernel overwrites the first byte of an instruction with cc (int3) and keeps a copy of the whole instruction in a slot. A CPU that comes there traps, and the kernel calls the probe's pre handler.",
-			"Then the original instruction has to run after all. The kernel sends the CPU to the copy in the slot, and takes it back afterwards.",
-			"Press Forward until the pre handler is called: the first time registers the probe.",
-		},
-		Question: "The pre handler gets the registers of the interrupted code. What is regs->ip?", Form: "symbol+offset, such as memcpy+0x12",
-		After: "The CPU has executed the int3, which is one byte long, so ip is one past the probed address. The kernel's handlers live with that: the address is in the probe, not in ip.",
-		By:    byProtocol, Scenario: Scenario{Probes: "kprobe strlen+0x5 post", Calls: `strlen("hello")`, Release: "6.1"},
-		kind: answerPlace, wrong: []wrongAnswer{
-			{"strlen+0x5", "That is the probed address. The CPU has executed the int3 there already, so ip is further."},
-			{"strlen+0x8", "That is the next original instruction. The CPU has not executed the original one: it has executed the int3, which is shorter."},
-		},
-		solve: at(kprobes.EventPre, func(r *run, m *moment) string { return r.symbol(x86.Addr(m.regs[0].IP)) }),
-	},
-	{
-		Title: "A handler that changes ip",
-		Text: []string{
-			"A pre handler may set ip to another place and return 1. The kernel then neither steps the original instruction nor calls a post handler: the CPU goes on where ip says.",
-			"Here the probe is at the entry of leaf(x), which returns x + 1. A function's entry has a five-byte nop for the function tracer (ftrace). A probe there uses it: the nop becomes a call, and there is no int3.",
-			"The probe's handler sends the CPU to leaf2(x, y), which returns 3x + y. The second argument of this call is 0. Press Play.",
-		},
-		Question: "What does leaf(1) return with this probe?", Form: "a number",
-		After: "leaf2 has run in leaf's place, with leaf's arguments and leaf's return address. The kernel's own fault injection (fail_function) makes functions fail in this way.",
-		By:    byProtocol, Scenario: Scenario{Probes: "kprobe leaf goto leaf2", Calls: "leaf(1)", Release: "6.1"},
-		kind: answerNumber, wrong: []wrongAnswer{
-			{"2", "That is what leaf returns without the probe. With it, the CPU never comes to leaf's instructions."},
-		},
-		solve: atEnd(func(r *run) string { return r.results(0) }),
-	},
-	{
-		Title: "Two probes at one address",
-		Text: []string{
-			"Two modules can probe the same instruction. There is only one first byte to replace, so the kernel puts one probe of its own there, which calls the handlers of both.",
-			"Press Forward until the call has returned. Count the events that begin with \"int3 at the probed address\", and look at the hits of each probe.",
-		},
-		Question: "How often is the int3 at the probed address taken in this call?", Form: "a number",
-		After: "Each trap calls both pre handlers. A second probe at the same place costs a call of its handler, not another trap.",
-		By:    byProtocol, Scenario: Scenario{Probes: "kprobe gcd+0x5\nkprobe gcd+0x5 post", Calls: "gcd(12, 18)", Release: "6.1"},
-		kind: answerNumber, wrong: []wrongAnswer{
-			{"2", "Each probe has one hit, but both hits are of the same trap."},
-		},
-		solve: count(kprobes.EventTrap),
-	},
-	{
-		Title: "A return probe, and the calls that it misses",
-		Text: []string{
-			"A return probe notes the return address when the function is entered, in an instance, and puts the address of a trampoline in its place. A call needs its instance until it returns.",
-			"maxactive says how many instances there are. Here it is 1, and two CPUs call the function.",
-			"Press Play: the CPUs take turns until both calls have returned.",
-		},
-		Question: "How many of the calls does the return probe miss?", Form: "a number",
-		After: "The second CPU entered the function while the first still had the only instance. A missed call is not lost to the caller: it returns as if there were no probe. Only nmissed tells.",
-		By:    byProtocol, Scenario: Scenario{Probes: "kretprobe sys_open:1", Calls: "sys_open(\"/etc/passwd\", 0, 0)\nsys_open(\"/etc/hostname\", 0, 0)", Release: "6.1"},
-		kind: answerNumber, wrong: []wrongAnswer{
-			{"0", "The second CPU enters the function before the first has returned. Which instance can it take?"},
-			{"2", "The first CPU that enters the function gets the instance, and its return is seen."},
-		},
-		solve: atEnd(func(r *run) string { return fmt.Sprint(r.probes[0].missed()) }),
-	},
-	{
-		Title: "A jprobe",
-		Text: []string{
-			"Kernels up to 4.14 had jprobes: a handler with the arguments of the probed function, called in its place. Its last act is jprobe_return(), which executes an int3 of its own: there the kernel puts registers and stack back, and the real function runs.",
-			"The probe is at the entry of sys_open, where this kernel uses the call of the function tracer. Press Forward until the jprobe's pre handler, which is the kernel's, has returned.",
-		},
-		Question: "In which function does the CPU go on when the jprobe's pre handler has returned?", Form: "a function's name",
-		After: "The handler runs in the task like any function, with a copy of the stack kept aside. Only after its jprobe_return does the probed function run.",
-		By:    byProtocol, Scenario: Scenario{Probes: "jprobe sys_open jsys_open", Calls: `sys_open("/etc/passwd", 0, 0)`, Release: "4.4"},
-		kind: answerPlace, wrong: []wrongAnswer{
-			{"sys_open", "The probed function runs later, after the int3 of jprobe_return. Look at the event at which the pre handler returns non-zero, and at CPU 0's ip."},
-			{"jprobe_return", "The CPU comes there at the end of the function that is asked for."},
-		},
-		solve: at(kprobes.EventSkipped, func(r *run, m *moment) string { return r.symbol(x86.Addr(m.regs[0].IP)) }),
-	},
-	{
-		Title: "DCR and JTPR",
-		Text: []string{
-			"A trap is slow, so the kernel replaces the int3 by a jump where it can. The jump is five bytes long. Every instruction that it touches has to move: together they are the detoured code region (DCR), which is copied into a detour buffer.",
-			"Nothing may jump to the middle of the new jump: the bytes after its first are the jump target prohibition region (JTPR). The kernel looks at every jump of the function before it agrees.",
-			"This probe is at the first instruction. Register it: \"Step the worker\" stays grey, because the kernel did not even queue the probe. Find the jump that is in the way, in the code below.",
-		},
-		Question: "To which offset in the function does the jump in the way lead?", Form: "an offset such as +7",
-		After: "A CPU that takes this jump would land in the middle of the new jump and execute a part of its displacement.",
-		By:    byProtocol, Scenario: Scenario{Probes: "kprobe opt_no_jump_in", Calls: "opt_no_jump_in(1)", Release: "6.1"},
-		kind: answerOffset, wrong: []wrongAnswer{
-			{"opt_no_jump_in+0x9", "There the jump stands. The question is where it leads."},
-			{"opt_no_jump_in", "A jump to the first byte is harmless: it comes to the new jump's beginning."},
-		},
-		solve: jumpInTheWay,
-	},
-	{
-		Title: "The optimizer and its queue",
-		Text: []string{
-			"A probe that may become a jump does not become one at once. register_kprobe plants an int3 and puts the probe on a list. A worker comes later and makes the jumps of the whole list together.",
-			"CPU 0 stands at opt_yes+0x3, inside the five bytes that the jump will cover. Register the probe and look at its state. Then step the worker: it waits until every task has given up its CPU of its own accord (a preempted task does not count: it may stand inside the five bytes).",
-			"Let CPU 0 step to its end, and the worker go on to its own. Then step CPU 1: it takes the jump. \"Forward\" does all of this in this order.",
-		},
-		Question: "On which list is the probe after its registration?", Form: "the list's name",
-		After: "Until the worker comes, every hit still traps, but goes on in the detour buffer already. The worker first waits for all tasks: one may stand between two instructions that the jump is going to cover, as CPU 0 did.",
-		By:    byProtocol, Start: "a", Lead: "amw7a5w10", Scenario: Scenario{Probes: "kprobe opt_yes", Calls: "opt_yes(1)\nopt_yes(2)", Release: "6.1"},
-		kind: answerName, wrong: []wrongAnswer{
-			{"unoptimizing", "On that list are probes whose jump is to be taken back."},
-			{"freeing", "On that list are probes that nobody uses any more."},
-		},
-		solve: func(r *run) (string, error) {
-			if _, err := r.step('m'); err != nil {
-				return "", err
-			}
-			return r.lab.Kprobes.Queue(r.probes[0].at()), nil
-		},
-	},
-	{
-		Title: "The race that the wait prevents",
-		Text: []string{
-			"What happens if the jump is written without waiting? The worker is careless here: it writes all five bytes at once. Press Step of CPU 0 once: the CPU then stands at opt_yes+0x3, in the middle of the bytes that the jump will cover.",
-			"Register the probe and step the worker. Look at the bytes at CPU 0's ip, and press Step of CPU 0 again.",
-		},
-		Question: "Which byte does CPU 0 execute next, as the first of an instruction?", Form: "two hexadecimal digits",
-		After: "It is a byte of the jump's displacement, and no instruction that anybody has written. The worker's wait for all tasks (synchronize_rcu_tasks) prevents this: when it is over, no task stands inside the bytes. The int3 of text_poke would not help, because CPU 0 is past it. It prevents another race: a CPU that comes to the probed address and fetches the bytes while some are old and some are new.",
-		By:    byInstruction, Lead: "amwa", Scenario: Scenario{Probes: "kprobe opt_yes", Calls: "opt_yes(1)", Careless: true, Release: "6.1"},
-		kind: answerHex, wrong: []wrongAnswer{
-			{"e9", "That is the jump's first byte. CPU 0 is past it: its ip is opt_yes+0x3."},
-			{"48", "That byte was there before the jump was written."},
-			{"cc", "A careless worker writes no int3, and CPU 0 is past the first byte."},
-		},
-		solve: func(r *run) (string, error) {
-			for _, who := range []byte("amw") {
-				if ran, err := r.step(who); !ran {
-					return "", errors.Join(errUnsolved, err)
-				}
-			}
-			return fmt.Sprintf("%x", r.read(x86.Addr(r.now.regs[0].IP), 1)), nil
-		},
-	},
+// Choice is an answer. It is right if When holds; Why says why it is right, or wrong.
+type Choice struct {
+	Text string    `json:"text"`
+	When Condition `json:"when"`
+	Why  string    `json:"why"`
 }
 
-// errUnsolved: a lesson's machine does not come to where its question is.
-var errUnsolved = errors.New("the machine of this lesson does not come to its question")
+// Variation asks the reader to change the machine or its order, until Goal holds.
+type Variation struct {
+	Text string `json:"text"`
+	// Change are the parts of the scenario that the reader changes: probes, calls, release, careless; none: the order alone.
+	Change []string  `json:"change,omitempty"`
+	Goal   Condition `json:"goal"`
+	// Way is one that leads there: a scenario, and the order that Forward takes in it.
+	Way  Way    `json:"way"`
+	Done string `json:"done"`
+}
 
-// at solves a lesson at the first event of a kind.
-func at(kind kprobes.EventKind, answer func(r *run, m *moment) string) func(*run) (string, error) {
-	return func(r *run) (string, error) {
-		for who := byte('m'); ; who = 'a' {
-			if ran, err := r.step(who); !ran {
-				return "", errors.Join(errUnsolved, err)
-			}
-			for i := range r.moments {
-				if m := &r.moments[i]; m.hit && m.kind == kind {
-					return answer(r, m), nil
-				}
+// Way is a scenario with a lead.
+type Way struct {
+	Scenario
+	Lead string `json:"lead,omitempty"`
+}
+
+//go:embed lessons/*.json
+var lessonFiles embed.FS
+
+// lessons are the program's own, in the order of their files' names.
+var lessons = ownLessons()
+
+func ownLessons() (list []Lesson) {
+	names, err := fs.Glob(lessonFiles, "lessons/*.json")
+	for _, name := range names {
+		var b []byte
+		var l *Lesson
+		if b, err = lessonFiles.ReadFile(name); err == nil {
+			if l, err = readLesson(b); err == nil {
+				list = append(list, *l)
 			}
 		}
+		if err != nil {
+			panic(fmt.Sprintf("BUG: %s: %v", name, err)) // the files are part of the program
+		}
 	}
+	return list
 }
 
-// atEnd solves a lesson when all CPUs, which step in turn, have returned.
-func atEnd(answer func(r *run) string) func(*run) (string, error) {
-	return func(r *run) (string, error) {
-		err := r.inTurn(func() {})
-		return answer(r), err
-	}
+// IsLesson reports whether a file is meant to be a lesson.
+func IsLesson(b []byte) bool {
+	return bytes.HasPrefix(bytes.TrimSpace(b), []byte("{")) && bytes.Contains(b[:min(len(b), 4096)], []byte(`"lesson"`))
 }
 
-// count solves a lesson by the number of events of a kind.
-func count(kind kprobes.EventKind) func(*run) (string, error) {
-	return func(r *run) (string, error) {
-		n := 0
-		err := r.inTurn(func() {
-			for _, m := range r.moments {
-				if m.hit && m.kind == kind {
-					n++
-				}
-			}
-		})
-		return fmt.Sprint(n), err
+// readLesson reads a lesson without playing it.
+func readLesson(b []byte) (*Lesson, error) {
+	if len(b) > bounded.PageLesson {
+		return nil, fmt.Errorf("a lesson has at most %d bytes", bounded.PageLesson)
 	}
+	l := &Lesson{By: byProtocol}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(l); err != nil {
+		return nil, fmt.Errorf("it is no lesson: %s", wordsOfJSON(err, b))
+	}
+	return l, l.complete()
 }
 
-// inTurn registers the probes, and lets the CPUs step in turn to their ends.
-func (r *run) inTurn(each func()) error {
-	if _, err := r.step('m'); err != nil {
-		return err
+// wordsOfJSON says in words what is wrong with a text in JSON.
+func wordsOfJSON(err error, b []byte) string {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Sprintf("line %d: %v", 1+bytes.Count(b[:min(int(syntax.Offset), len(b))], []byte("\n")), syntax)
+	case errors.As(err, &kind):
+		return fmt.Sprintf("line %d: %s is a %s", 1+bytes.Count(b[:min(int(kind.Offset), len(b))], []byte("\n")), kind.Field, kind.Value)
 	}
-	for going := true; going; {
-		going = false
-		for n := range r.tasks {
-			ran, err := r.step('a' + byte(n))
-			if err != nil {
-				return err
-			}
-			if ran {
-				going = true
-				each()
-			}
+	return strings.TrimPrefix(err.Error(), "json: ")
+}
+
+// complete looks whether all parts are there.
+func (l *Lesson) complete() error {
+	missing := ""
+	for _, part := range []struct {
+		name  string
+		there bool
+	}{
+		{"id", l.ID != ""}, {"title", l.Title != ""}, {"text", len(l.Text) > 0}, {"question", l.Question != ""}, {"until", !l.Until.empty()},
+		{"explain", len(l.Explain) > 0}, {"vary.text", l.Vary.Text != ""}, {"vary.goal", !l.Vary.Goal.empty()}, {"vary.done", l.Vary.Done != ""},
+	} {
+		if !part.there && missing == "" {
+			missing = part.name
+		}
+	}
+	switch {
+	case l.Version != 1:
+		return fmt.Errorf("\"lesson\" is %d: this program reads version 1 of the format", l.Version)
+	case missing != "":
+		return fmt.Errorf("the lesson has no %q", missing)
+	case l.By != byProtocol && l.By != byInstruction:
+		return fmt.Errorf("\"by\" is %q: it is %q or %q", l.By, byProtocol, byInstruction)
+	case len(l.Answers) < 2 || len(l.Answers) > 4:
+		return fmt.Errorf("the lesson has %d answers: it has 2 to 4, best 3", len(l.Answers))
+	}
+	for i, a := range l.Answers {
+		if a.Text == "" || a.Why == "" || a.When.empty() {
+			return fmt.Errorf("answer %d lacks its \"text\", its \"when\" or its \"why\"", i+1)
+		}
+	}
+	for _, c := range l.conditions() {
+		if wrong := c.wrong(); wrong != "" {
+			return errors.New(wrong)
+		}
+	}
+	for _, part := range l.Vary.Change {
+		if !strings.Contains(" probes calls release careless ", " "+part+" ") {
+			return fmt.Errorf("\"vary.change\" has %q: a reader changes probes, calls, release or careless", part)
 		}
 	}
 	return nil
 }
 
-// jumpInTheWay returns the target of the jump that prevents the optimization of the probe.
-func jumpInTheWay(r *run) (string, error) {
-	e, err := report.NewScan(r.img).Explain(r.probes[0].Symbol)
-	if err != nil {
-		return "", err
+func (l *Lesson) conditions() []*Condition {
+	list := []*Condition{&l.Until, &l.Vary.Goal}
+	for i := range l.Answers {
+		list = append(list, &l.Answers[i].When)
 	}
-	for _, j := range e.Region.Jumps {
-		if j.Prohibited {
-			return fmt.Sprintf("%s+%#x", r.probes[0].Symbol, j.To), nil
+	return list
+}
+
+// CheckLesson reads a lesson's file and plays it, as a reader does: by Forward in its own mode. The error says in a
+// sentence what cannot be done.
+func CheckLesson(b []byte) error {
+	_, err := playedLesson(b)
+	return err
+}
+
+func playedLesson(b []byte) (*Lesson, error) {
+	l, err := readLesson(b)
+	if err != nil {
+		return nil, err
+	}
+	_, _, err = l.judge()
+	if err == nil {
+		err = l.vary()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", l.Title, err)
+	}
+	return l, nil
+}
+
+// presses are the most that a lesson may take.
+const presses = 100
+
+// judge plays the machine to the moment of the question, and returns the number of the answer that is true there.
+func (l *Lesson) judge() (answer int, at *player, err error) {
+	p, err := newPlayer(l.Scenario, l.By, l.Start, l.Lead)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer p.close()
+	for n := 0; !p.holds(&l.Until); n++ {
+		moved, err := p.forward()
+		switch {
+		case err != nil:
+			return 0, nil, err
+		case n == presses:
+			return 0, nil, fmt.Errorf("after %d presses of Forward, \"until\" does not hold yet: begin later, by \"start\"", presses)
+		case !moved:
+			return 0, nil, errors.New("the machine comes to its end, and \"until\" never holds")
 		}
 	}
-	return "", errUnsolved
+	if p.presses == 0 {
+		return 0, nil, errors.New("\"until\" holds at the beginning already: there is nothing to predict")
+	}
+	answer = -1
+	for i := range l.Answers {
+		switch {
+		case !p.holds(&l.Answers[i].When):
+		case answer >= 0:
+			return 0, nil, fmt.Errorf("answers %d and %d are both true at the moment of the question", answer+1, i+1)
+		default:
+			answer = i
+		}
+	}
+	if answer < 0 {
+		return 0, nil, fmt.Errorf("no answer is true at the moment of the question (after %d presses of Forward)", p.presses)
+	}
+	return answer, p, nil
+}
+
+// vary looks whether the variation has something to do, and whether its way leads to the goal.
+func (l *Lesson) vary() error {
+	p, err := newPlayer(l.Scenario, l.By, l.Start, l.Lead)
+	if err != nil {
+		return err
+	}
+	reached := p.holds(&l.Vary.Goal)
+	p.close()
+	if reached {
+		return errors.New("the variation's goal is reached before the reader does anything")
+	}
+	way := l.way()
+	for part, changed := range map[string]bool{
+		"probes": way.Probes != l.Scenario.Probes, "calls": way.Calls != l.Scenario.Calls,
+		"release": way.Release != l.Scenario.Release, "careless": way.Careless != l.Scenario.Careless,
+	} {
+		if changed && !strings.Contains(strings.Join(l.Vary.Change, " "), part) {
+			return fmt.Errorf("\"vary.way\" changes %s, which \"vary.change\" does not name", part)
+		}
+	}
+	if p, err = newPlayer(way.Scenario, l.By, "", way.Lead); err != nil {
+		return fmt.Errorf("the variation: %w", err)
+	}
+	defer p.close()
+	for n := 0; !p.holds(&l.Vary.Goal); n++ {
+		moved, err := p.forward()
+		switch {
+		case err != nil:
+			return fmt.Errorf("the variation: %w", err)
+		case !moved || n == presses:
+			return errors.New("\"vary.way\" does not lead to \"vary.goal\"")
+		}
+	}
+	return nil
+}
+
+// way is the variation's, with the lesson's own scenario where it says nothing.
+func (l *Lesson) way() Way {
+	w := l.Vary.Way
+	if w.Probes == "" {
+		w.Probes = l.Scenario.Probes
+	}
+	if w.Calls == "" {
+		w.Calls = l.Scenario.Calls
+	}
+	if w.Release == "" {
+		w.Release = l.Scenario.Release
+	}
+	return w
+}
+
+// Predicted says whether a prediction is right, and where the machine shows it.
+type Predicted struct {
+	Right bool   `json:"right"`
+	Why   string `json:"why"`
+	// Answer is the number of the right one; Schedule and Sub are the moment.
+	Answer   int    `json:"answer"`
+	Schedule string `json:"schedule"`
+	Sub      int    `json:"sub"`
+}
+
+type prediction struct {
+	Lesson Lesson `json:"of"`
+	Answer int    `json:"answer"`
+}
+
+// predict asks the lesson's machine which answer is right.
+func (p *Page) predict(q prediction, _ []byte) (*Predicted, error) {
+	if err := q.Lesson.complete(); err != nil {
+		return nil, err
+	}
+	if q.Answer < 0 || q.Answer >= len(q.Lesson.Answers) {
+		return nil, errRequest
+	}
+	right, at, err := q.Lesson.judge()
+	if err != nil {
+		return nil, err
+	}
+	return &Predicted{
+		Right: q.Answer == right, Why: q.Lesson.Answers[q.Answer].Why, Answer: right, Schedule: at.view.Schedule, Sub: at.view.Sub,
+	}, nil
+}
+
+type goalQuestion struct {
+	Scenario Scenario  `json:"scenario"`
+	Schedule string    `json:"schedule"`
+	Sub      int       `json:"sub"`
+	By       string    `json:"by"`
+	Goal     Condition `json:"goal"`
+}
+
+// Goal says whether a machine has reached a goal.
+type Goal struct {
+	Reached bool `json:"reached"`
+}
+
+// goal asks whether the reader's machine has reached a goal.
+func (p *Page) goal(q goalQuestion, _ []byte) (*Goal, error) {
+	at, err := newPlayer(q.Scenario, q.By, q.Schedule, "")
+	if err != nil {
+		return nil, err
+	}
+	defer at.close()
+	if q.Sub < -1 || q.Sub >= len(at.page.run.moments) {
+		return nil, errRequest
+	}
+	if q.Sub >= 0 { // not all events of the last step have happened
+		at.events = at.events[:len(at.events)-(len(at.page.run.moments)-1-q.Sub)]
+	}
+	at.sub = q.Sub
+	return &Goal{at.holds(&q.Goal)}, nil
+}
+
+type dropped struct {
+	Name string `json:"name"`
+}
+
+// dropLesson reads a lesson's file, and plays it before it is offered.
+func (p *Page) dropLesson(q dropped, file []byte) (*Lesson, error) {
+	l, err := playedLesson(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", q.Name, err)
+	}
+	return l, nil
 }

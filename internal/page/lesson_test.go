@@ -1,6 +1,10 @@
 package page_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -9,132 +13,149 @@ import (
 	"kprobelab/internal/page"
 )
 
-// answers are the lessons' in their order, in the forms that readers write, and wrong ones, the
-// first of which has a reason of its own.
-var answers = []struct{ right, wrong []string }{
-	{[]string{"strlen+0x6", "strlen+6", " strlen + 0x06 ", "0xffffffff81000016", "STRLEN+0X6"}, []string{"strlen+0x5", "strlen+0x8", "strlen", "6"}},
-	{[]string{"3", "0x3", "three"}, []string{"2", "-3"}},
-	{[]string{"1", "once", "One"}, []string{"2", "twice", "0"}},
-	{[]string{"1", "one"}, []string{"0", "none", "2"}},
-	{[]string{"jsys_open", "jsys_open()", "jsys_open+0x0"}, []string{"sys_open", "sys_open()", "jprobe_return", "strlen"}},
-	{[]string{"+3", "3", "0x3", "+0x03", "opt_no_jump_in+0x3", "opt_no_jump_in+3"}, []string{"+9", "opt_no_jump_in", "0", "+5"}},
-	{[]string{"Optimizing", "optimizing_list", "the optimizing list"}, []string{"freeing", "unoptimizing_list", "hits"}},
-	{[]string{"00", "0", "0x00"}, []string{"e9", "48", "0xe9", "100"}},
-}
-
 func lessons(t *testing.T) (p *page.Page, list []page.Lesson) {
 	p = &page.Page{}
 	ask(t, p, map[string]any{"do": "lessons"}, nil, &list)
-	require.Len(t, list, len(answers))
+	require.Len(t, list, 11, "ten lessons and an appendix")
 	return p, list
 }
 
-// Answers are judged by what they mean; one that many give has a reason of its own, and the hint
-// names none of those.
-func TestLessonsAreAnsweredByTheirMachines(t *testing.T) {
-	p, list := lessons(t)
-	for n, l := range list {
-		t.Run(l.Title, func(t *testing.T) {
-			require.NotEmpty(t, l.Text)
-			require.NotEmpty(t, l.Form)
-			try := func(answer string) page.Checked {
-				var c page.Checked
-				ask(t, p, map[string]any{"do": "check", "lesson": n, "answer": answer}, nil, &c)
-				require.NotEmpty(t, c.Says)
-				return c
-			}
-			for _, answer := range answers[n].right {
-				c := try(answer)
-				require.True(t, c.Right, "%s: %s", answer, c.Says)
-				require.Equal(t, l.After, c.Says)
-			}
-			require.False(t, try("").Right)
-			for i, answer := range answers[n].wrong {
-				c := try(answer)
-				require.False(t, c.Right, answer)
-				if i == 0 {
-					require.NotContains(t, c.Says, "The machine does something else", answer)
-					require.NotContains(t, strings.Fields(l.Form), answer)
-				}
-			}
-		})
-	}
-}
-
-// lessonMachine is a lesson's machine at its beginning.
-func lessonMachine(t *testing.T, l page.Lesson) *watched {
-	w := watch(t, map[string]any{
-		"probes": l.Scenario.Probes, "calls": l.Scenario.Calls, "careless": l.Scenario.Careless,
-		"release": l.Scenario.Release, "lead": l.Lead, "by": l.By,
-	})
-	w.Schedule = l.Start
-	w.ask(nil)
-	return w
-}
-
-// said returns the event of a step, or its sentence.
-func (w *watched) shown() string {
-	if w.Sub < 0 {
-		return w.Did
-	}
-	return w.Events[w.Sub].Who + ": " + w.event()
-}
-
-// Each lesson is done by pressing Forward, or as its text says, in its own mode, in no more presses
-// than a reader makes.
+// Each lesson's file is played by its own text in its own mode: Forward comes to the question's moment, where one answer is
+// true, and the variation's way comes to its goal.
 func TestLessonsAreDoneAsTheyAreWritten(t *testing.T) {
-	_, list := lessons(t)
-	shows := [][]string{
-		{"CPU 0: pre handler", "CPU 0: resume at the copy in the slot, interrupts off"},
-		{"CPU 0: the call at the fentry site led to the tracer's trampoline, which built a frame; ip is one past the site's address"},
-		{"CPU 0: int3 at the probed address; ip is one past it"},
-		{"CPU 1: no free instance: this return is missed"},
-		{"CPU 0: the pre handler returned non-zero: the trampoline returns to where it left ip", "CPU 0: int3 in jprobe_return: the saved registers and stack are back"},
-		{"CPU 0: int3 at the probed address; ip is one past it"},
-		{
-			"worker: a task is inside a call and has not given up its CPU yet: the worker goes on waiting",
-			"CPU 0 ran 5 instructions and returned 10.",
-			"CPU 1: the jump at the probed address led to the detour buffer, which built a frame and calls optimized_callback",
-		},
-		{"CPU 0 executed 00 3f at opt_yes+0x3, the inside of the jump, and failed: page fault at opt_yes+0x3/0x10 (0xffffffff81002de3): read of 0x1. This is an oops."},
-	}
-	for n, l := range list {
-		t.Run(l.Title, func(t *testing.T) {
-			w := lessonMachine(t, l)
-			var said []string
-			for w.Moved = true; w.Moved && len(said) < 40; w.forward("", l.By) {
-				said = append(said, w.shown())
-			}
-			require.Empty(t, w.Next, "it comes to its end")
-			require.True(t, strings.HasPrefix(w.Schedule, l.Lead), w.Schedule)
-			require.Subset(t, said, shows[n])
-			int3 := strings.Contains(strings.Join(said, ""), "int3 at the probed address")
-			require.True(t, int3 || !strings.Contains(l.Question, "int3"), "the question is about an event that the machine has not")
+	files, err := filepath.Glob("lessons/*.json")
+	require.NoError(t, err)
+	require.Len(t, files, 11)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			b, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.NoError(t, page.CheckLesson(b))
+			require.True(t, page.IsLesson(b))
 		})
 	}
 }
 
-// The answer of lesson 5 is on the page at the event that its text names.
-func TestTheJprobesHandlerIsShown(t *testing.T) {
-	_, list := lessons(t)
-	w := lessonMachine(t, list[4])
-	for !strings.Contains(w.shown(), "returned non-zero") {
-		w.forward("", list[4].By)
-		require.True(t, w.Moved)
+// The machine tells the right answer, and each wrong one has its reason.
+func TestLessonsAreAnsweredByTheirMachines(t *testing.T) {
+	right := map[string]string{
+		"int3": "strlen+0x6", "slot": "into the slot", "ftrace": "e8, a call", "ip": "3", "two": "one", "return": "one",
+		"nmissed": "Its handler does not run, and the hit is counted as missed", "jump": "No, it stays an int3", "optimizer": "It waits", "races": "It fails", "jprobe": "jsys_open",
 	}
-	require.Equal(t, "ip", w.CPUs[0].Regs[0].Name)
-	require.Equal(t, "jsys_open", w.CPUs[0].Regs[0].Means)
+	p, list := lessons(t)
+	for _, l := range list {
+		t.Run(l.ID, func(t *testing.T) {
+			require.Len(t, l.Answers, 3)
+			whys := map[string]bool{}
+			for i, a := range l.Answers {
+				var said page.Predicted
+				ask(t, p, map[string]any{"do": "predict", "of": l, "answer": i}, nil, &said)
+				require.Equal(t, a.Text == right[l.ID], said.Right, a.Text)
+				require.Equal(t, right[l.ID], l.Answers[said.Answer].Text)
+				require.Equal(t, a.Why, said.Why)
+				require.NotEqual(t, l.Start, said.Schedule, "there is something to play")
+				whys[a.Why] = true
+			}
+			require.Len(t, whys, 3)
+		})
+	}
 }
 
-// CPU 0's Step is one instruction in lesson 8. With the worker's wait there is no crash.
+// A variation's goal is judged by the reader's machine, whatever order it has taken.
+func TestGoalsAreStates(t *testing.T) {
+	p, list := lessons(t)
+	reached := func(l page.Lesson, s page.Scenario, schedule string, sub int) bool {
+		var g page.Goal
+		ask(t, p, map[string]any{"do": "goal", "scenario": s, "schedule": schedule, "sub": sub, "by": l.By, "goal": l.Vary.Goal}, nil, &g)
+		return g.Reached
+	}
+	one := list[0]
+	moved := one.Vary.Way.Scenario
+	require.False(t, reached(one, one.Scenario, "ma9", -1))
+	require.False(t, reached(one, moved, "ma3", 0), "the trap, and not yet the pre handler")
+	require.True(t, reached(one, moved, "ma3", 1))
+	six := list[5]
+	require.False(t, reached(six, six.Scenario, "m", -1))
+	require.Contains(t, complaint(t, p, `{"do":"goal","scenario":{"calls":"gcd(1, 2)"},"schedule":"a","sub":7}`, nil), "not one that the page has made")
+}
+
+// A file that cannot be played is refused with a sentence that says why.
+func TestLessonsThatCannotBePlayed(t *testing.T) {
+	good, err := os.ReadFile("lessons/01-int3.json")
+	require.NoError(t, err)
+	change := func(path string, value any) []byte {
+		var m map[string]any
+		require.NoError(t, json.Unmarshal(good, &m))
+		at := any(m)
+		parts := strings.Split(path, ".")
+		for _, part := range parts[:len(parts)-1] {
+			if list, ok := at.([]any); ok {
+				at = list[part[0]-'0']
+			} else {
+				at = at.(map[string]any)[part]
+			}
+		}
+		last := parts[len(parts)-1]
+		if value == nil {
+			delete(at.(map[string]any), last)
+		} else {
+			at.(map[string]any)[last] = value
+		}
+		b, err := json.Marshal(m)
+		require.NoError(t, err)
+		return b
+	}
+	for name, c := range map[string]struct {
+		file []byte
+		want string
+	}{
+		"empty":               {nil, "it is no lesson: EOF"},
+		"cut":                 {good[:100], "it is no lesson: unexpected EOF"},
+		"a_comma_too_many":    {[]byte("{\n\"lesson\": 1,\n}"), "it is no lesson: line 3: invalid character"},
+		"an_unknown_word":     {change("questoin", "x"), `unknown field "questoin"`},
+		"a_number_as_text":    {change("lesson", "1"), "lesson is a string"},
+		"a_later_version":     {change("lesson", 2), `"lesson" is 2: this program reads version 1`},
+		"no_title":            {change("title", nil), `the lesson has no "title"`},
+		"no_goal":             {change("vary.goal", nil), `the lesson has no "vary.goal"`},
+		"another_mode":        {change("by", "step"), `"by" is "step"`},
+		"one_answer":          {change("answers", []any{}), "the lesson has 0 answers"},
+		"no_reason":           {change("answers.1.why", ""), `answer 2 lacks its "text", its "when" or its "why"`},
+		"another_event":       {change("until.happened", "bang"), `"happened" is "bang": events are trap, missed, pre`},
+		"another_state":       {change("answers.0.when.state", "gone"), `"state" is "gone"`},
+		"bytes_of_no_place":   {change("until.bytes", "cc"), `"bytes" and "place" go together`},
+		"times_of_nothing":    {change("answers.0.when.times", 1), `"times" goes with "happened"`},
+		"another_change":      {change("vary.change", []string{"weather"}), `"vary.change" has "weather"`},
+		"no_such_function":    {change("scenario.calls", "nosuch(1)"), "nosuch"},
+		"no_such_probe":       {change("scenario.probes", "kprobe nosuch"), `no symbol "nosuch"`},
+		"a_bad_start":         {change("start", "hello"), `"start" is "hello": it is no schedule`},
+		"an_impossible_start": {change("start", "mmm"), "not one that the page has made"},
+		"never":               {change("until.happened", "optimized"), `the machine comes to its end, and "until" never holds`},
+		"at_once":             {change("until", map[string]any{"state": "int3"}), `"until" holds at the beginning already`},
+		"two_true":            {change("answers.0.when.at", "strlen+0x6"), "answers 1 and 2 are both true"},
+		"none_true":           {change("answers.1.when.at", "strlen+0x7"), "no answer is true at the moment of the question"},
+		"reached_already":     {change("vary.goal", map[string]any{"state": "int3"}), "the variation's goal is reached before the reader does anything"},
+		"not_reached":         {change("vary.goal.at", "strlen+0x10"), `"vary.way" does not lead to "vary.goal"`},
+		"another_way":         {change("vary.way.calls", "strlen(\"x\")"), `"vary.way" changes calls, which "vary.change" does not name`},
+		"too_long":            {change("title", strings.Repeat("x", 70_000)), "a lesson has at most 65536 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := page.CheckLesson(c.file)
+			require.ErrorContains(t, err, c.want)
+			require.NotContains(t, err.Error(), "\n")
+		})
+	}
+	require.Contains(t, complaint(t, &page.Page{}, `{"do":"droplesson","name":"mine.json"}`, []byte("{}")), `mine.json: "lesson" is 0`)
+	require.Contains(t, complaint(t, &page.Page{}, `{"do":"predict","of":{},"answer":0}`, nil), "this program reads version 1")
+}
+
+// CPU 0's Step is one instruction in the lesson of the races. With the worker's wait there is no crash.
 func TestTheRaceThatTheWaitPrevents(t *testing.T) {
 	_, list := lessons(t)
-	l := list[7]
-	require.NotContains(t, l.Title, "text_poke")
-	require.Contains(t, l.After, "synchronize_rcu_tasks")
+	l := list[9]
+	require.Contains(t, l.Explain[0], "synchronize_rcu_tasks")
+	require.Contains(t, l.Explain[0], "text_poke would not help")
 	for _, careless := range []bool{true, false} {
-		l.Scenario.Careless, l.Lead = careless, ""
-		w := lessonMachine(t, l)
+		w := watch(t, map[string]any{"probes": l.Scenario.Probes, "calls": l.Scenario.Calls, "careless": careless, "release": l.Scenario.Release, "by": l.By})
 		w.forward("a", l.By)
 		require.Equal(t, "a", w.Schedule)
 		w.forward("m", l.By)
@@ -149,8 +170,24 @@ func TestTheRaceThatTheWaitPrevents(t *testing.T) {
 	}
 }
 
-func TestNoSuchLesson(t *testing.T) {
-	for _, q := range []string{`{"do":"check","lesson":-1}`, `{"do":"check","lesson":8}`, `{"do":"check","lesson":"x"}`} {
-		require.Contains(t, complaint(t, &page.Page{}, q, nil), "not one that the page has made")
+// A folder of lessons is played before it is served; the first that cannot be played is named.
+func TestLessonsOfAFolder(t *testing.T) {
+	var names []string
+	each := func(name string, file []byte) {
+		require.NoError(t, page.CheckLesson(file))
+		names = append(names, name)
 	}
+	require.NoError(t, page.Lessons("lessons", each))
+	require.Len(t, names, 11)
+	require.Equal(t, "01-int3.json", names[0])
+
+	dir := t.TempDir()
+	require.ErrorContains(t, page.Lessons(dir, each), "has no lessons: they are files *.json")
+	require.ErrorIs(t, page.Lessons(filepath.Join(dir, "nosuch"), each), os.ErrNotExist)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "mine.json"), []byte("{}"), 0o666))
+	require.ErrorContains(t, page.Lessons(dir, each), "mine.json: \"lesson\" is 0")
+	for n := range 200 {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.json", n)), nil, 0o666))
+	}
+	require.ErrorContains(t, page.Lessons(dir, each), "has 201 lessons: the page takes 200")
 }

@@ -45,7 +45,9 @@ var requests = map[string]func(p *Page, request, file []byte) (any, error){
 	"hunt":       with((*Page).hunted),
 	"order":      with((*Page).order),
 	"lessons":    with(func(*Page, struct{}, []byte) ([]Lesson, error) { return lessons, nil }),
-	"check":      with((*Page).check),
+	"predict":    with((*Page).predict),
+	"goal":       with((*Page).goal),
+	"droplesson": with((*Page).dropLesson),
 }
 
 // with reads a request's JSON.

@@ -136,7 +136,7 @@ func (r *run) begin(calls []string, probes []probe) error {
 	r.lab.Kprobes.Observe(func(e kprobes.Event) {
 		r.countJprobe(&e)
 		if r.unseen {
-			r.moments = append(r.moments, moment{})
+			r.moments = append(r.moments, moment{hit: true, kind: e.Kind})
 			return
 		}
 		m := r.capture(fmt.Sprintf("CPU %d", e.CPU), r.ofProbe(&e)+steptext.Hit(&e))
@@ -252,6 +252,7 @@ func (r *run) prepare(p probe) (*planted, error) {
 		made.kp = &where
 		made.kp.PreHandler = func(_ *kprobes.Kprobe, regs *x86.PtRegs) int {
 			made.hits++
+			r.handlerCalls(&p)
 			r.say(fmt.Sprintf("%s: pre handler, ip = %s", p.text, r.symbol(x86.Addr(regs.IP))))
 			if to == 0 {
 				return 0
@@ -266,6 +267,19 @@ func (r *run) prepare(p probe) (*planted, error) {
 		}
 	}
 	return made, nil
+}
+
+// handlerCalls makes the call of a pre handler.
+func (r *run) handlerCalls(p *probe) {
+	if p.calls == "" {
+		return
+	}
+	v, err := r.lab.Machine.Call(p.calls, 1)
+	if err != nil {
+		r.say(fmt.Sprintf("%s: %s(1): %v", p.text, p.calls, err))
+		return
+	}
+	r.say(fmt.Sprintf("%s: %s(1) has returned %d", p.text, p.calls, int64(v)))
 }
 
 func (r *run) symbol(a x86.Addr) string { return place(r.lab.Machine.Symbolize(a)) }

@@ -16,7 +16,7 @@ import (
 type Scenario struct {
 	// Release names the rules; "" means the image's.
 	Release string `json:"release"`
-	// Probes are lines: kprobe PLACE [post] [goto PLACE], kretprobe PLACE[:N],
+	// Probes are lines: kprobe PLACE [post] [goto PLACE] [call FUNCTION], kretprobe PLACE[:N],
 	// jprobe SYMBOL HANDLER.
 	Probes string `json:"probes"`
 	// Calls are lines, one for each CPU: what is called there, one after the other.
@@ -49,6 +49,8 @@ type probe struct {
 	post bool
 	// to is the function to which the pre handler sends the CPU, "" if it sends it nowhere.
 	to string
+	// calls is a function that the pre handler calls, "" for none.
+	calls string
 	// handler is the handler of a jprobe.
 	handler string
 }
@@ -104,10 +106,12 @@ func readProbe(line string) (p probe, err error) {
 		switch {
 		case more[0] == "post" && kind == "kprobe":
 			p.post = true
+		case more[0] == "call" && kind == "kprobe" && len(more) > 1:
+			p.calls, more = more[1], more[1:]
 		case more[0] == "goto" && kind == "kprobe" && len(more) > 1:
 			p.to, more = more[1], more[1:]
 		default:
-			return p, fmt.Errorf("%q: %s is not understood; after a kprobe's place come post, or goto and another place", line, more[0])
+			return p, fmt.Errorf("%q: %s is not understood; after a kprobe's place come post, goto and another place, or call and a function", line, more[0])
 		}
 	}
 	return p, err

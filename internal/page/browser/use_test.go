@@ -2,7 +2,11 @@ package browser
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -277,15 +281,35 @@ func TestTheAnswerIsInSight(t *testing.T) {
 	}
 }
 
-// What is done stays done, and the next lesson is offered.
+// After two misses the reader may see it. What is done stays done, and the next lesson is offered.
 func TestALessonThatIsDone(t *testing.T) {
-	ctx := tab(t, page(t)+"#lesson?n=2")
-	until(t, ctx, `!!lesson.machine?.view`)
-	eval[bool](t, ctx, `($("answer").value = "three", $("answer-form").requestSubmit(), true)`)
-	until(t, ctx, `document.querySelector("#verdict a")?.getAttribute("href") === "#lesson?n=3"`)
+	ctx := tab(t, page(t)+"#lesson?n=4")
+	until(t, ctx, `!!lesson.machine?.view && $("answers").children.length === 3`)
+	for range 2 {
+		require.False(t, eval[bool](t, ctx, `!!document.querySelector("#show-me")`))
+		eval[bool](t, ctx, `($("answers").children[0].click(), true)`)
+		until(t, ctx, `$("verdict").className === "wrong"`)
+		eval[bool](t, ctx, `($("verdict").className = "", true)`)
+	}
+	until(t, ctx, `!!document.querySelector("#show-me")`)
+	eval[bool](t, ctx, `($("show-me").click(), true)`)
+	until(t, ctx, `[...document.querySelectorAll("#vary a")].some((a) => a.getAttribute("href") === "#lesson?n=5")`)
+	require.Contains(t, eval[string](t, ctx, `document.querySelector("#lesson-machine .caption").textContent`), "returned 3")
 	require.NoError(t, chromedp.Do(ctx, chromedp.Reload()))
 	until(t, ctx, `document.body.dataset.ready === "1" && !!lesson.list`)
-	require.True(t, eval[bool](t, ctx, `lesson.done.has(1)`))
+	require.True(t, eval[bool](t, ctx, `lesson.done.has("ip")`))
+}
+
+// A lecturer's own lesson is dropped; one that cannot be played is refused with a sentence.
+func TestALessonIsDropped(t *testing.T) {
+	file, err := os.ReadFile(filepath.Join("..", "lessons", "04-ip.json"))
+	require.NoError(t, err)
+	own := strings.ReplaceAll(strings.ReplaceAll(string(file), `"id": "ip"`, `"id": "mine"`), "A handler that changes ip", "My own lesson")
+	ctx := tab(t, page(t)+"#watch")
+	drop(t, ctx, "mine.json", base64.StdEncoding.EncodeToString([]byte(own)))
+	until(t, ctx, `location.hash.startsWith("#lesson?n=12") && document.querySelector("#lesson-text h3").textContent === "12. My own lesson"`)
+	drop(t, ctx, "bad.json", base64.StdEncoding.EncodeToString([]byte(strings.Replace(own, `"returned": 3`, `"returned": 4`, 1))))
+	until(t, ctx, `document.querySelector("#error").textContent.includes("no answer is true at the moment of the question")`)
 }
 
 // A place is written as perf writes it: the function is shown, and the byte is chosen.

@@ -35,6 +35,9 @@ type Server struct {
 	frames []string
 	// address is where it listens besides this computer's own names, not valid for nowhere else.
 	address netip.Addr
+	// lessons are the files of lessons, lessonNames their names.
+	lessons     [][]byte
+	lessonNames []string
 }
 
 type image struct {
@@ -80,6 +83,11 @@ func (s *Server) add(name string) error {
 	s.images = append(s.images, f)
 	s.list = append(s.list, image{printable.Name(filepath.Base(name)), st.Size()})
 	return nil
+}
+
+// AddLesson adds the file of a lesson.
+func (s *Server) AddLesson(name string, file []byte) {
+	s.lessons, s.lessonNames = append(s.lessons, file), append(s.lessonNames, printable.Name(name))
 }
 
 // Close closes the images.
@@ -172,12 +180,28 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/images":
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(s.list)
+	case r.URL.Path == "/lessons":
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(append([]string{}, s.lessonNames...))
+	case s.lesson(r.URL.Path) != nil:
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(s.lesson(r.URL.Path))
 	case isImage:
 		w.Header().Set("Content-Type", "application/octet-stream")
 		http.ServeContent(w, r, "", time.Time{}, io.NewSectionReader(s.images[n], 0, s.list[n].Size))
 	default:
 		http.NotFound(w, r)
 	}
+}
+
+// lesson is the file that a path names: /lesson/0 is the first; nil for none.
+func (s *Server) lesson(path string) []byte {
+	for n, file := range s.lessons {
+		if path == fmt.Sprintf("/lesson/%d", n) {
+			return file
+		}
+	}
+	return nil
 }
 
 // number is which image a path names: /image/0 is the first.

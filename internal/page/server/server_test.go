@@ -206,3 +206,29 @@ func TestListensAtAnAddress(t *testing.T) {
 		require.Equal(t, code, got, host)
 	}
 }
+
+// Lessons are offered by their names, and served as they are.
+func TestLessons(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.html")
+	require.NoError(t, os.WriteFile(page, []byte("<html>"), 0o666))
+	s, err := server.New(page, nil)
+	require.NoError(t, err)
+	defer s.Close()
+	got := func(path string) (int, string) {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil)
+		s.ServeHTTP(w, r)
+		return w.Code, w.Body.String()
+	}
+	code, body := got("/lessons")
+	require.Equal(t, http.StatusOK, code)
+	require.JSONEq(t, "[]", body)
+	s.AddLesson("a\n.json", []byte("{}"))
+	_, body = got("/lessons")
+	require.NotContains(t, body, "\\n")
+	code, body = got("/lesson/0")
+	require.Equal(t, http.StatusOK, code)
+	require.Equal(t, "{}", body)
+	code, _ = got("/lesson/1")
+	require.Equal(t, http.StatusNotFound, code)
+}

@@ -1,10 +1,11 @@
-// Files that are dropped on the page: a film and a schedule go to their views, by the file's first bytes, and all
+// Files that are dropped on the page: a film, a schedule and a lesson go to their views, by the file's first bytes, and all
 // others to Ask.
 
 // takers say by a file's name and beginning that they take it.
 const takers = [
   { is: (name, head) => head.startsWith("kprobelab film "), open: (file) => openFilm(file) },
   { is: (name, head) => /^schedule \S/.test(head), open: (file) => openSchedule(file) },
+  { is: (name, head) => /^\s*\{[^]*"lesson"/.test(head) || /\.json$/i.test(name), open: (file) => openLesson(file) },
 ];
 
 addEventListener("drop", async (e) => {
