@@ -1,6 +1,7 @@
 package bpf
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime"
@@ -49,7 +50,9 @@ func (c *Column) ask(ctx context.Context, dump string, object []byte, o *Options
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	l, err := kprobelab.Open(dump, &o.Lab)
+	lab := o.Lab
+	lab.Budget = cmp.Or(lab.Budget, Budget)
+	l, err := kprobelab.Open(dump, &lab)
 	if err != nil {
 		return err
 	}
@@ -59,9 +62,6 @@ func (c *Column) ask(ctx context.Context, dump string, object []byte, o *Options
 	if err != nil {
 		return err
 	}
-	a, err := Load(k, object, o)
-	if err == nil {
-		c.Programs = a.Programs
-	}
+	c.Programs, err = Load(k, object, o)
 	return err
 }

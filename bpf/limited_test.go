@@ -2,6 +2,7 @@ package bpf
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,4 +21,26 @@ func TestAnswersWithoutEnd(t *testing.T) {
 	_, err := w.Write([]byte{0})
 	require.ErrorIs(t, err, ErrAnswer)
 	require.Equal(t, bounded.BPFAnswer, w.Len())
+}
+
+// TestAnswersThatAreNone: what a guest can write in place of an answer is an error, and what came before is kept.
+func TestAnswersThatAreNone(t *testing.T) {
+	const one = `{"program":{"name":"a","loads":true}}` + "\n"
+	for name, c := range map[string]struct {
+		text string
+		kept int
+		err  error
+	}{
+		"whole":       {one + one, 2, nil},
+		"nothing":     {"", 0, nil},
+		"cut":         {one + `{"program":{"na`, 1, ErrAnswer},
+		"no_object":   {one + "[1]", 1, ErrAnswer},
+		"empty_line":  {one + "{}", 1, ErrAnswer},
+		"not_read":    {`{"error":"it is none"}`, 0, ErrObject},
+		"other_types": {`{"program":{"name":7}}`, 0, ErrAnswer},
+	} {
+		_, list, err := read(strings.NewReader(c.text))
+		require.ErrorIs(t, err, c.err, name)
+		require.Len(t, list, c.kept, name)
+	}
 }

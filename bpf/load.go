@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
+	"strconv"
 	"strings"
 
 	"kprobelab"
@@ -21,10 +24,13 @@ type Options struct {
 	Loader []byte
 	// Verbose: the verifier's log has each instruction and its state, of programs that load, too.
 	Verbose bool
-	// Lab is how Ask opens each kernel. Its Budget is that of an object: the verifier takes some hundred million instructions for
-	// a large one.
+	// Lab is how Ask opens each kernel. Its Budget is that of an object, Budget if it is 0.
 	Lab kprobelab.Options
 }
+
+// Budget is the number of guest instructions for an object. The verifier takes some thousand million for a program at its own limit,
+// of a million instructions.
+const Budget = 100_000_000_000
 
 // ErrLoader: this build has no loader.
 var ErrLoader = errors.New("this build has no loader of BPF programs; make build puts one into bin/kprobelab")
@@ -42,8 +48,8 @@ const (
 )
 
 // Load asks a kernel about the programs of an object, in the order of their names. The kernel stays as it is after that, with no
-// program loaded. The error is ErrLoader, ErrObject, or the machine's.
-func Load(k *booted.Kernel, object []byte, o *Options) (*answer.Object, error) {
+// program loaded. The error is ErrLoader, ErrObject, or the machine's; then those come beside it that were answered before.
+func Load(k *booted.Kernel, object []byte, o *Options) ([]answer.Program, error) {
 	if o == nil {
 		o = &Options{}
 	}
@@ -61,29 +67,74 @@ func Load(k *booted.Kernel, object []byte, o *Options) (*answer.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := []string{loaderFile, objectFile}
+	var list []answer.Program
+	for {
+		names, more, err := asked(k, len(list), o)
+		list = append(list, more...)
+		killed := (*killedError)(nil)
+		switch {
+		case errors.As(err, &killed) && len(list) < len(names): // by one program, and the others are asked all the same
+			list = append(list, answer.Program{Name: names[len(list)], Error: killed.Error()})
+		case err != nil:
+			return list, err
+		}
+		if err == nil || len(list) >= len(names) {
+			return list, nil
+		}
+	}
+}
+
+// killedError is a loader that a signal has ended: the verifier took more memory than the guest has, or less likely a fault of
+// the kernel's.
+type killedError struct{ signal int }
+
+func (e *killedError) Error() string {
+	return fmt.Sprintf("signal %d has ended the loader; if the guest's memory is full: kprobelab kernels boot --memory 1G", e.signal)
+}
+
+// asked starts the loader once, from a program on.
+func asked(k *booted.Kernel, from int, o *Options) (names []string, list []answer.Program, err error) {
+	args := []string{loaderFile, "-from", strconv.Itoa(from), objectFile}
 	if o.Verbose {
-		args = []string{loaderFile, "-verbose", objectFile}
+		args = slices.Insert(args, 1, "-verbose")
 	}
 	var out, said bytes.Buffer
 	code, err := k.Exec(&booted.Program{Args: args, Stdout: &limited{&out}, Stderr: &limited{&said}})
-	if err != nil {
-		return nil, err
+	names, list, wrong := read(&out)
+	switch {
+	case err != nil:
+	case code > 128:
+		err = &killedError{code - 128}
+	case code != 0:
+		err = fmt.Errorf("%w: exit code %d: %s", ErrAnswer, code, lastLine(said.String()))
+	case wrong != nil:
+		err = wrong
+	case from+len(list) != len(names):
+		err = fmt.Errorf("%w: %d programs of %d", ErrAnswer, from+len(list), len(names))
 	}
-	if code != 0 {
-		return nil, fmt.Errorf("%w: exit code %d: %s", ErrAnswer, code, lastLine(said.String()))
+	return names, list, err
+}
+
+// read reads the lines that the loader has written.
+func read(from io.Reader) (names []string, list []answer.Program, err error) {
+	for d := json.NewDecoder(from); ; {
+		var line answer.Line
+		err := d.Decode(&line)
+		switch {
+		case err == io.EOF:
+			return names, list, nil
+		case err != nil:
+			return names, list, fmt.Errorf("%w: %w", ErrAnswer, err)
+		case line.Error != "":
+			return nil, nil, fmt.Errorf("%w: %s", ErrObject, line.Error)
+		case line.Names != nil:
+			names = line.Names
+		case line.Program != nil:
+			list = append(list, *line.Program)
+		default:
+			return names, list, fmt.Errorf("%w: a line without a program", ErrAnswer)
+		}
 	}
-	a := &answer.Object{}
-	if err := json.Unmarshal(out.Bytes(), a); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrAnswer, err)
-	}
-	if a.Error != "" {
-		return nil, fmt.Errorf("%w: %s", ErrObject, a.Error)
-	}
-	if len(a.Programs) == 0 {
-		return nil, ErrObject
-	}
-	return a, nil
 }
 
 // limited is a buffer that refuses more than bounded.BPFAnswer.

@@ -18,7 +18,6 @@ import (
 	"kprobelab/bpf/answer"
 	"kprobelab/internal/integration/dumps"
 	"kprobelab/internal/integration/dumps/runs"
-	"kprobelab/run"
 )
 
 // loader is the program of the guest, which the tests build themselves.
@@ -40,7 +39,7 @@ var loader = sync.OnceValues(func() ([]byte, error) {
 func options(t *testing.T) *bpf.Options {
 	code, err := loader()
 	require.NoError(t, err)
-	return &bpf.Options{Loader: code, Lab: kprobelab.Options{Budget: run.ProgramBudget}}
+	return &bpf.Options{Loader: code, Lab: kprobelab.Options{Budget: bpf.Budget}}
 }
 
 // each loads an object on every kernel that there is a dump of.
@@ -57,7 +56,7 @@ func each(t *testing.T, object []byte, test func(t *testing.T, programs map[stri
 			a, err := bpf.Load(k, object, o)
 			require.NoError(t, err)
 			programs := map[string]answer.Program{}
-			for _, p := range a.Programs {
+			for _, p := range a {
 				programs[p.Name] = p
 			}
 			test(t, programs)
@@ -78,7 +77,7 @@ func TestVerdictsOfTheKernels(t *testing.T) {
 		fine("absent", "kprobe/no_such_function"), fine("optional", "?kprobe/vfs_write"), fine("system_call", "ksyscall/openat"),
 		fine("enters", "fentry/vfs_read"), fine("leaves", "fexit/vfs_read"), fine("point", "tracepoint/sched/sched_switch"),
 		fine("no_point", "tp/sched/no_such_event"), fine("raw", "raw_tp/sys_enter"), fine("clock", "perf_event"), fine("packet", "xdp"),
-		fine("control", "cgroup_skb/ingress"), fine("nowhere", "kprobe"), fine("traffic", "tc"),
+		fine("control", "cgroup_skb/ingress"), fine("unknown", "whatever"), fine("nowhere", "kprobe"), fine("traffic", "tc"),
 	}
 	each(t, object{programs}.build(), func(t *testing.T, got map[string]answer.Program) {
 		require.Len(t, got, len(programs))
@@ -101,7 +100,10 @@ func TestVerdictsOfTheKernels(t *testing.T) {
 			require.Nil(t, got[name].Attaches, name)
 			require.NotEmpty(t, got[name].AttachError, name)
 		}
-		p := got["unset"]
+		p := got["unknown"]
+		require.False(t, p.Loads)
+		require.Contains(t, p.Error, "no kind of program")
+		p = got["unset"]
 		require.False(t, p.Loads)
 		require.Nil(t, p.Attaches)
 		require.Equal(t, "R2 !read_ok", p.Error)
@@ -126,6 +128,33 @@ func TestObjectsThatAreNone(t *testing.T) {
 			require.ErrorIs(t, err, bpf.ErrObject)
 			require.NotContains(t, err.Error(), "\n")
 			require.Nil(t, table)
+		})
+	}
+}
+
+// TestProgramsAtTheVerifiersLimit: a program that the verifier gives up has its reason, even where it fills the guest's memory; the
+// programs after it are asked.
+func TestProgramsAtTheVerifiersLimit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the verifier takes a million instructions")
+	}
+	data := object{[]program{endless(), fine("last", "kprobe/vfs_read")}}.build()
+	names := []string{"6.1"}
+	if os.Getenv("KPROBELAB_SOAK") != "" {
+		names = dumps.Running
+	}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			file := runs.File(t, name)
+			table, err := bpf.Ask(t.Context(), "x.o", data, []string{name}, func(context.Context, string) (string, error) { return file, nil }, options(t))
+			require.NoError(t, err)
+			require.Equal(t, 1, table.Code())
+			list := table.Columns[0].Programs
+			require.Len(t, list, 2)
+			require.False(t, list[0].Loads)
+			require.Regexp(t, "^BPF program is too large. Processed 1000001 insn$|^signal 9 has ended the loader; ", list[0].Error)
+			require.Less(t, len(list[0].Log), 1000)
+			require.True(t, *list[1].Attaches)
 		})
 	}
 }

@@ -29,6 +29,20 @@ var (
 	moveField  = [8]byte{0xb7, 1, 0, 0, 4, 0, 0, 0}    // r1 = 4, the offset of a field
 )
 
+// endless goes round until the verifier has seen a million instructions: r6 is another number in each round.
+func endless() program {
+	p := fine("endless", "kprobe/vfs_fsync")
+	p.code = [][8]byte{
+		{0xb7, 6, 0, 0, 0, 0, 0, 0},          // r6 = 0
+		{0x07, 6, 0, 0, 1, 0, 0, 0},          // r6 += 1
+		{0x85, 0, 0, 0, 5, 0, 0, 0},          // call bpf_ktime_get_ns
+		{0x5d, 0x60, 0xfd, 0xff, 0, 0, 0, 0}, // if r0 != r6 goto -3
+		returnZero, exit,
+	}
+	p.lines = []string{"i = 0;", "i++;", "t = bpf_ktime_get_ns();", "if (t != i)", "x = 0;", "return x;"}
+	return p
+}
+
 // fine is a program that every kernel takes.
 func fine(name, section string) program {
 	return program{name, section, [][8]byte{returnZero, exit}, []string{"int x = 0;", "return x;"}, -1}

@@ -3,11 +3,12 @@
 // It must not know how programs are loaded, nor how an answer is shown.
 package answer
 
-// Object is a kernel's answer to an object file.
-type Object struct {
-	// Error says why the object could not be read; it has no programs then.
-	Error    string    `json:"error,omitempty"`
-	Programs []Program `json:"programs"`
+// Line is a line of what the loader writes: first the names of all programs, or why the object could not be read; then a program's
+// answer as soon as it is there.
+type Line struct {
+	Error   string   `json:"error,omitempty"`
+	Names   []string `json:"names,omitempty"`
+	Program *Program `json:"program,omitempty"`
 }
 
 // Program is a kernel's answer to a program.

@@ -13,7 +13,6 @@ import (
 
 	"kprobelab/bpf"
 	"kprobelab/internal/bounded"
-	"kprobelab/run"
 )
 
 func bpfCommand(t *term) *cli.Command {
@@ -50,7 +49,6 @@ func bpfTable(ctx context.Context, t *term, c *cli.Command, file string, o *bpf.
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	o.Lab.Budget = run.ProgramBudget
 	table, err := bpf.Ask(ctx, file, object, list, func(ctx context.Context, kernel string) (string, error) { return t.bootedKernel(ctx, c, kernel) }, o)
 	switch {
 	case errors.Is(err, bpf.ErrObject):

@@ -47,6 +47,9 @@ const (
 	// BPFLog bounds the verifier's log of one program, in bytes; the middle of a longer one is left out.
 	// Test: TestLogsThatAreLong
 	BPFLog = 1 << 20
+	// BPFLogged bounds the verified instructions of a program whose log is asked for: the log of a million does not fit into a guest's memory.
+	// Test: TestProgramsAtTheVerifiersLimit
+	BPFLogged = 100_000
 	// BPFObject bounds an object of BPF programs, in bytes.
 	// Test: TestFilesThatAreTooLong
 	BPFObject = 64 << 20

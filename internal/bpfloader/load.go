@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"maps"
 	"slices"
@@ -22,7 +23,8 @@ import (
 // loader has an object whose programs are loaded.
 type loader struct {
 	spec *ebpf.CollectionSpec
-	log  ebpf.LogLevel
+	// verbose: the log has each instruction, of programs that load, too.
+	verbose bool
 }
 
 // open reads an object.
@@ -35,53 +37,89 @@ func open(file string, verbose bool) (*loader, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(spec.Programs) == 0 {
+		return nil, errors.New("it has none")
+	}
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, err
 	}
-	l := &loader{spec: spec, log: ebpf.LogLevelBranch | ebpf.LogLevelStats}
-	if verbose {
-		l.log |= ebpf.LogLevelInstruction
+	if spec.ByteOrder != binary.LittleEndian {
+		return nil, errors.New("it is for a big-endian machine (clang -target bpfel makes one for this)")
 	}
 	for _, m := range spec.Maps {
 		m.Pinning = ebpf.PinNone // each program has maps of its own
 	}
-	return l, nil
+	return &loader{spec, verbose}, nil
 }
 
-// programs asks for each program, in the order of their names.
-func (l *loader) programs() (list []answer.Program) {
-	for _, name := range slices.Sorted(maps.Keys(l.spec.Programs)) {
-		list = append(list, l.program(l.spec.Programs[name]))
+// programs tells the names of all programs, and the answer about each from a number on.
+func (l *loader) programs(from int, tell func(answer.Line) error) error {
+	names := slices.Sorted(maps.Keys(l.spec.Programs))
+	err := tell(answer.Line{Names: names})
+	for _, name := range names[min(max(from, 0), len(names)):] {
+		if err != nil {
+			return err
+		}
+		err = tell(answer.Line{Program: l.program(l.spec.Programs[name])})
 	}
-	return list
+	return err
 }
 
-// program loads a program with the maps that it uses, and attaches it.
-func (l *loader) program(p *ebpf.ProgramSpec) answer.Program {
-	a := answer.Program{Name: p.Name, Section: p.SectionName, Instructions: size(p.Instructions)}
+// program loads a program with the maps that it uses, and attaches it. First the verifier tells its figures and its reason alone,
+// which costs little; if there is more to be seen, it verifies again and writes its log.
+func (l *loader) program(p *ebpf.ProgramSpec) *answer.Program {
+	a := &answer.Program{Name: p.Name, Section: p.SectionName, Instructions: size(p.Instructions)}
+	if p.Type == ebpf.UnspecifiedProgram {
+		a.Error = "the section's name is of no kind of program (libbpf's naming)"
+		return a
+	}
+	c, err := l.load(p, ebpf.LogLevelStats)
+	l.tell(a, p, c, err)
+	if logged := err != nil || l.verbose; logged && a.Verified > 0 && a.Verified <= bounded.BPFLogged {
+		level := ebpf.LogLevelBranch | ebpf.LogLevelStats
+		if l.verbose {
+			level = ebpf.LogLevelInstruction | ebpf.LogLevelStats
+		}
+		if c != nil {
+			c.Close()
+		}
+		c, err = l.load(p, level)
+		l.tell(a, p, c, err)
+	}
+	a.Log = cut(a.Log)
+	if c != nil {
+		defer c.Close()
+		l.attach(a, p, c.Programs[p.Name])
+	}
+	return a
+}
+
+// load loads a program.
+func (l *loader) load(p *ebpf.ProgramSpec, level ebpf.LogLevel) (*ebpf.Collection, error) {
 	spec := l.spec.Copy()
 	spec.Programs = map[string]*ebpf.ProgramSpec{p.Name: spec.Programs[p.Name]}
+	spec.Variables = nil // their maps may be gone; a map has their values
 	used := map[string]bool{}
 	for _, i := range p.Instructions {
 		used[i.Reference()] = true
 	}
 	maps.DeleteFunc(spec.Maps, func(name string, m *ebpf.MapSpec) bool { return !used[name] && m.Type != ebpf.StructOpsMap })
-	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: l.log}})
-	if err != nil {
+	return ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: level}})
+}
+
+// tell says what came of a load.
+func (l *loader) tell(a *answer.Program, p *ebpf.ProgramSpec, c *ebpf.Collection, err error) {
+	a.Loads = err == nil
+	if c != nil {
+		a.Log = c.Programs[p.Name].VerifierLog
+	} else {
 		a.Error, a.Errno = l.refusal(p, err), errnoOf(err)
 		if v := (*ebpf.VerifierError)(nil); errors.As(err, &v) {
 			a.Log = strings.Join(v.Log, "\n")
 			a.Blame = l.blame(p.Instructions, v.Log)
 		}
-	} else {
-		defer c.Close()
-		loaded := c.Programs[p.Name]
-		a.Loads, a.Log = true, loaded.VerifierLog
-		l.attach(&a, p, loaded)
 	}
 	a.Verified, a.States = figures(a.Log)
-	a.Log = cut(a.Log)
-	return a
 }
 
 // size is the size of a program in instructions of 8 bytes, as the verifier counts them.
@@ -92,7 +130,8 @@ func size(list asm.Instructions) (n int) {
 	return n
 }
 
-// refusal says why a program was refused: the verifier's sentence is the line after the last instruction in its log.
+// refusal says why a program was refused: the verifier's sentence is the line after the last instruction in its log, and the last
+// line of a log without instructions.
 func (l *loader) refusal(p *ebpf.ProgramSpec, err error) string {
 	v := (*ebpf.VerifierError)(nil)
 	if !errors.As(err, &v) {
@@ -106,12 +145,16 @@ func (l *loader) refusal(p *ebpf.ProgramSpec, err error) string {
 		}
 		return text
 	}
-	for _, text := range v.Log[line+1:] {
-		if text = strings.TrimSpace(text); text != "" && !isFigures(text) {
-			return text
-		}
+	said := slices.DeleteFunc(slices.Clone(v.Log[line+1:]), func(text string) bool {
+		return strings.TrimSpace(text) == "" || isFigures(strings.TrimSpace(text))
+	})
+	switch {
+	case len(said) == 0:
+		return v.Cause.Error()
+	case line < 0:
+		return strings.TrimSpace(said[len(said)-1])
 	}
-	return v.Cause.Error()
+	return strings.TrimSpace(said[0])
 }
 
 func errnoOf(err error) string {

@@ -5,7 +5,7 @@
 //
 // It must not know that the kernel is a guest of ours.
 //
-//	bpfloader [-verbose] OBJECT
+//	bpfloader [-verbose] [-from NUMBER] OBJECT
 package main
 
 import (
@@ -19,19 +19,20 @@ import (
 
 func main() {
 	verbose := flag.Bool("verbose", false, "the verifier's log has each instruction")
+	from := flag.Int("from", 0, "begin with the program of this `NUMBER`, by the order of their names")
 	flag.Parse()
 	if flag.NArg() != 1 {
 		fmt.Fprintln(os.Stderr, "bpfloader: one OBJECT is wanted")
 		os.Exit(2)
 	}
-	o := answer.Object{}
+	out := json.NewEncoder(os.Stdout)
 	l, err := open(flag.Arg(0), *verbose)
-	if err == nil {
-		o.Programs = l.programs()
+	if err != nil {
+		err = out.Encode(answer.Line{Error: err.Error()})
 	} else {
-		o.Error = err.Error()
+		err = l.programs(*from, func(line answer.Line) error { return out.Encode(line) })
 	}
-	if err := json.NewEncoder(os.Stdout).Encode(o); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bpfloader:", err)
 		os.Exit(1)
 	}
