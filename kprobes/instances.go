@@ -179,3 +179,19 @@ func (k *Kprobes) FindReturnAddress(task int, frame x86.Addr, cursor *Cursor) x8
 // Trampoline is the address that return probes put in the place of return
 // addresses; 0 while none was ever registered.
 func (k *Kprobes) Trampoline() x86.Addr { return k.kret.trampoline }
+
+// EachInstance calls fn for every instance of the probe's pool; used tells that it follows a call
+// that has not returned. fn must not keep the instance.
+func (rp *Kretprobe) EachInstance(fn func(i *Instance, used bool)) {
+	if rp.pool == nil {
+		return
+	}
+	free := map[*Instance]bool{}
+	for i := rp.pool.free; i != nil; i = i.next {
+		free[i] = true
+	}
+	for n := range rp.pool.all {
+		i := &rp.pool.all[n]
+		fn(i, !free[i])
+	}
+}

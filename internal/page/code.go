@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"regexp"
+	"strings"
 
 	"kprobelab/decoder"
 	"kprobelab/kimage"
@@ -90,7 +91,7 @@ func (r *run) function(n int, now *moment, live, was []byte) Code {
 	for _, o := range r.originals(n) {
 		i, end := o.off, o.off+len(o.bytes)
 		at := w.Start.Add(int64(i))
-		row := Row{Place: fmt.Sprintf("+%#x", i), Text: o.text, Probe: r.probed(at), CPUs: r.at(now, at, len(o.bytes)), Bytes: cells(live[i:end], o.bytes, was[i:end])}
+		row := Row{Place: fmt.Sprintf("+%#x", i), Text: o.text, Probe: r.probed(at), CPUs: r.at(now, at, len(o.bytes)), Bytes: cells(live[i:end], o.bytes, was[i:end]), Region: r.inRegion(at, len(o.bytes))}
 		if !bytes.Equal(live[i:end], o.bytes) {
 			row.Was = o.text
 			row.Text = r.textOf(live[i:min(i+decoder.MaxInsnSize, len(live))], at)
@@ -107,6 +108,16 @@ func (r *run) function(n int, now *moment, live, was []byte) Code {
 func (r *run) underJump(a x86.Addr) bool {
 	for _, p := range r.probes {
 		if at := p.at(); at != 0 && a > at && a < at.Add(x86.Rel32Size) {
+			return true
+		}
+	}
+	return false
+}
+
+// inRegion: five bytes at a probe's place touch these n bytes, before the registration, too.
+func (r *run) inRegion(a x86.Addr, n int) bool {
+	for _, p := range r.probes {
+		if at := p.planned; at != 0 && a < at.Add(x86.Rel32Size) && at < a.Add(int64(n)) {
 			return true
 		}
 	}
@@ -169,6 +180,33 @@ func (r *run) block(p *piece, now, before *moment) Code {
 			Bytes: cells(p.code[i:end], p.code[i:end], was[min(i, len(was)):min(end, len(was))]),
 		})
 		i += n
+		if p.kind == "detour" {
+			c.Groups = group(c.Groups, p.part(end-1, c.Rows[len(c.Rows)-1].Text))
+		}
 	}
 	return c
+}
+
+// part names the part of a detour buffer that has a byte.
+func (p *piece) part(i int, text string) string {
+	switch {
+	case i >= p.template+p.copied:
+		return "jump back"
+	case i >= p.template:
+		return "copies"
+	case strings.HasPrefix(text, "call"), strings.HasPrefix(text, "movabs"):
+		return "call the handlers"
+	case i < p.call:
+		return "save registers"
+	}
+	return "restore registers"
+}
+
+// group adds a row to the last group of this name.
+func group(list []Group, name string) []Group {
+	if n := len(list); n > 0 && list[n-1].Name == name {
+		list[n-1].N++
+		return list
+	}
+	return append(list, Group{name, 1})
 }

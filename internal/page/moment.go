@@ -1,6 +1,7 @@
 package page
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"kprobelab/internal/bounded"
@@ -32,6 +33,14 @@ type moment struct {
 	// kind is the kind of a hit's event.
 	kind kprobes.EventKind
 	hit  bool
+	// sign is the mark on the timeline, key the event's in words.json.
+	sign, key string
+	// site is the probed address of an event, at the address that it concerns, probe its probe, cpu its CPU or -1.
+	site, at x86.Addr
+	probe    *kprobes.Kprobe
+	cpu      int
+	// pools are the instances of return probes.
+	pools []pool
 }
 
 // stackWords is the number of words of a stack that are shown.
@@ -40,9 +49,9 @@ const stackWords = 10
 // capture takes the state that is shown now; nothing during a step that is not shown.
 func (r *run) capture(who, text string) moment {
 	if r.unseen {
-		return moment{}
+		return moment{Who: who, Text: text, cpu: -1}
 	}
-	m := moment{Who: who, Text: text, text: r.text(), said: len(r.said)}
+	m := moment{Who: who, Text: text, text: r.text(), said: len(r.said), cpu: -1}
 	for n := range r.tasks {
 		t, regs, ok := r.lab.Machine.Running(n)
 		if m.has[n] = ok; ok {
@@ -54,23 +63,53 @@ func (r *run) capture(who, text string) moment {
 	for _, p := range r.probes {
 		m.probes = append(m.probes, r.state(p))
 		m.pieces = append(m.pieces, r.piecesOf(p)...)
+		if p.rp != nil && r.registered && !r.gone {
+			m.pools = append(m.pools, pool{p.planned, r.poolOf(p)})
+		}
 	}
 	return m
+}
+
+// event adds an event of the module or the worker.
+func (r *run) event(sign, key, who, text string) {
+	m := r.capture(who, text)
+	m.sign, m.key = sign, key
+	if len(r.probes) > 0 {
+		m.site, m.probe = r.probes[0].planned, r.probes[0].kprobe()
+	}
+	r.add(m)
+}
+
+// add adds an event to the step under way.
+func (r *run) add(m moment) {
+	r.moments = append(r.moments, m)
+	r.wrote(len(r.steps), len(r.moments)-1, m.Text)
 }
 
 // piece is a slot or a detour buffer, as it is in memory.
 type piece struct {
 	name, kind string
-	at         x86.Addr
-	code       []byte
+	// of is the probed address.
+	of   x86.Addr
+	at   x86.Addr
+	code []byte
+	// template and copied are the sizes of a detour buffer's two parts, call is where it calls the handlers.
+	template, copied, call int
 }
+
+// movabsDI begins the instruction that gives the callback of a detour buffer its argument.
+var movabsDI = []byte{0x48, 0xbf}
 
 func (r *run) piecesOf(p *planted) (list []piece) {
 	if s, ok := r.slot(p); ok {
-		list = append(list, piece{"slot of " + p.text, "slot", s.Addr, r.read(s.Addr, s.Len)})
+		list = append(list, piece{name: "slot of " + p.text, kind: "slot", of: p.planned, at: s.Addr, code: r.read(s.Addr, s.Len)})
 	}
 	if d, ok := r.detour(p); ok {
-		list = append(list, piece{"detour buffer of " + p.text, "detour", d.Addr, r.read(d.Addr, len(d.Code()))})
+		code := r.read(d.Addr, len(d.Code()))
+		list = append(list, piece{
+			name: "detour buffer of " + p.text, kind: "detour", of: p.planned, at: d.Addr, code: code,
+			template: d.TemplateSize, copied: d.Size, call: bytes.Index(code, movabsDI),
+		})
 	}
 	return list
 }

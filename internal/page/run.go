@@ -38,6 +38,12 @@ type run struct {
 	now     moment
 	// counts has the number of moments of each step.
 	counts []int
+	// marks are the events of all steps, stales the CPUs with old bytes, stale those after the last step;
+	// returned counts the calls of each CPU that have returned.
+	marks    []Mark
+	stales   []Stale
+	stale    string
+	returned [bounded.PageCPUs]int
 	// stepping is the CPU, the module or the worker that takes the step under way.
 	stepping string
 	// unseen: the step under way is not shown, so its moments are only counted.
@@ -49,13 +55,17 @@ type run struct {
 	// watched is the text that is watched, original the instructions of each range.
 	watched  []x86.Range
 	original [][]original
+	// writers are the events that wrote the bytes at the probed places.
+	writers map[x86.Addr]writer
+	// version is the release of which the sources are named.
+	version profile.Version
 	// texts are instructions in words, by address and bytes.
 	texts map[string]string
 }
 
 // newRun makes the machine of a scenario, before its first step.
 func newRun(img *kimage.Image, s Scenario) (*run, error) {
-	r := &run{scenario: s, img: img, rules: img.Profile(), texts: map[string]string{}}
+	r := &run{scenario: s, img: img, rules: img.Profile(), texts: map[string]string{}, writers: map[x86.Addr]writer{}, version: version(img, s)}
 	if s.Release != "" {
 		var err error
 		if r.rules, err = rules(s.Release); err != nil {
@@ -93,13 +103,15 @@ func (r *run) begin(calls []string, probes []probe) error {
 	r.lab.Machine.OnLog(r.say)
 	r.lab.Kprobes.OnLog(r.say)
 	for _, p := range probes {
-		if err := r.watch(&p); err != nil {
+		at, err := r.watch(&p)
+		if err != nil {
 			return err
 		}
 		made, err := r.prepare(p)
 		if err != nil {
 			return err
 		}
+		made.planned = at
 		r.probes = append(r.probes, made)
 	}
 	s := session.New(r.lab)
@@ -135,26 +147,32 @@ func (r *run) begin(calls []string, probes []probe) error {
 	}
 	r.lab.Kprobes.Observe(func(e kprobes.Event) {
 		r.countJprobe(&e)
-		if r.unseen {
-			r.moments = append(r.moments, moment{hit: true, kind: e.Kind})
-			return
-		}
 		m := r.capture(fmt.Sprintf("CPU %d", e.CPU), r.ofProbe(&e)+steptext.Hit(&e))
-		m.hit, m.kind = true, e.Kind
-		if e.Regs != nil {
+		m.hit, m.kind, m.sign, m.key = true, e.Kind, hitMarks[e.Kind], hitKey(e.Kind, e.Way)
+		m.at, m.cpu, m.probe = e.Addr, e.CPU, e.Probe
+		if e.Probe != nil {
+			m.site = e.Probe.Addr
+		}
+		if e.Regs != nil && !r.unseen {
 			m.frame[e.CPU] = true
 			m.regs[e.CPU], m.has[e.CPU] = *e.Regs, true
 			m.stack[e.CPU] = r.stackOf(x86.Addr(e.Regs.SP), e.Task)
 		}
-		r.moments = append(r.moments, m)
+		r.add(m)
 	})
 	r.lab.Kprobes.ObserveOptimizer(func(e kprobes.OptEvent) {
-		r.moments = append(r.moments, r.capture(r.stepping, steptext.Optimizer(&e)))
+		m := r.capture(r.stepping, steptext.Optimizer(&e))
+		m.sign, m.key, m.at, m.probe = optMarks[e.Kind], optKey(e.Kind), e.Addr, e.Probe
+		if e.Probe != nil {
+			m.site = e.Probe.Addr
+		}
+		r.add(m)
 	})
 	r.lab.Machine.OnText(nil, func(cpu int) { r.seen[cpu] = r.text() })
 	for range calls {
 		r.seen = append(r.seen, r.text())
 	}
+	r.wrote(0, -1, "")
 	r.now = r.capture("", "")
 	r.before = r.now
 	return nil
@@ -186,20 +204,21 @@ func (r *run) countJprobe(e *kprobes.Event) {
 
 func (r *run) say(line string) { r.said = append(r.said, line) }
 
-// watch shows the function that a probe is in, if it is there.
-func (r *run) watch(p *probe) error {
+// watch shows the function that a probe is in, if it is there, and returns the probe's address.
+func (r *run) watch(p *probe) (x86.Addr, error) {
 	at := p.Addr
 	if p.Symbol != "" {
 		found := r.img.Lookup(p.Symbol)
 		if len(found) == 0 {
-			return fmt.Errorf("%s has no symbol %q", r.img.Name(), p.Symbol)
+			return 0, fmt.Errorf("%s has no symbol %q", r.img.Name(), p.Symbol)
 		}
 		at = found[0].Addr
 	}
+	at = at.Add(int64(p.Offset))
 	if sym, ok := r.img.SymbolAt(at); ok {
 		r.watchFunction(sym)
 	}
-	return nil
+	return at, nil
 }
 
 const (
@@ -330,6 +349,7 @@ func (r *run) step(who byte) (ran bool, err error) {
 	}
 	r.before, r.now = before, r.capture("", "")
 	r.steps, r.counts = append(r.steps, who), append(r.counts, len(r.moments))
+	r.note(who)
 	return true, nil
 }
 
@@ -354,7 +374,7 @@ func (r *run) module() bool {
 			r.unregister(p)
 		}
 		r.gone = true
-		r.moments = append(r.moments, r.capture("module", "the module has unregistered its probes"))
+		r.event("unregister", "unregister", "module", "the module has unregistered its probes")
 	default:
 		r.registered = true
 		planted, refused := 0, ""
@@ -371,7 +391,7 @@ func (r *run) module() bool {
 		if refused != "" {
 			text = fmt.Sprintf("the module has registered %d of %d probes%s", planted, len(r.probes), refused)
 		}
-		r.moments = append(r.moments, r.capture("module", text))
+		r.event("register", "register", "module", text)
 	}
 	return true
 }
@@ -406,7 +426,7 @@ func (r *run) worker() bool {
 	case kprobes.Idle:
 		return false
 	case kprobes.Waiting:
-		r.moments = append(r.moments, r.capture("worker", "a task is inside a call and has not given up its CPU yet: the worker goes on waiting"))
+		r.event("wait", "waiting", "worker", "a task is inside a call and has not given up its CPU yet: the worker goes on waiting")
 	}
 	return true
 }
@@ -425,7 +445,7 @@ func (r *run) careless() bool {
 			continue
 		}
 		done = true
-		r.moments = append(r.moments, r.capture("worker", "the jump is written, all five bytes at once; no task was waited for"))
+		r.event("write", "careless", "worker", "the jump is written, all five bytes at once; no task was waited for")
 	}
 	return done
 }

@@ -123,6 +123,8 @@ type planted struct {
 	kp *kprobes.Kprobe
 	rp *kprobes.Kretprobe
 	jp *kprobes.Jprobe
+	// planned is the address that the probe's text names.
+	planned x86.Addr
 	// hits counts the runs of its handlers.
 	hits int
 }

@@ -22,8 +22,13 @@ type View struct {
 	Moved bool `json:"moved"`
 	// Events are the events of the last step; the one with the index Sub is shown.
 	Events []Event `json:"events"`
-	// Dropped is a schedule of the steps that had nothing to do, and were left out.
-	Dropped string `json:"dropped,omitempty"`
+	// Strips are the probed places as pictures.
+	Strips []Strip `json:"strips"`
+	// Marks and Stale are the timeline from the steps on that the page does not know yet.
+	Marks []Mark  `json:"marks"`
+	Stale []Stale `json:"stale"`
+	// Left are the steps that had nothing to do, and were left out.
+	Left []Left `json:"left,omitempty"`
 	// Did says what the last step did, if it has no event.
 	Did    string  `json:"did"`
 	CPUs   []CPU   `json:"cpus"`
@@ -42,6 +47,13 @@ type View struct {
 type Event struct {
 	Who  string `json:"who"`
 	Text string `json:"text"`
+	// What is the event in a sentence with names, Why the reason; Where is the function of Linux that does it.
+	What  string `json:"what"`
+	Why   string `json:"why"`
+	Where *Where `json:"where,omitempty"`
+	// Lights are what it is about (words.json); Site is the probed address.
+	Lights []string `json:"lights"`
+	Site   string   `json:"site"`
 }
 
 // Line is a line of the log; New: it came after the moment before.
@@ -92,6 +104,14 @@ type Code struct {
 	Kind    string `json:"kind"`
 	Address string `json:"address"`
 	Rows    []Row  `json:"rows"`
+	// Groups divide the rows of a detour buffer.
+	Groups []Group `json:"groups,omitempty"`
+}
+
+// Group is rows that do one thing: N rows.
+type Group struct {
+	Name string `json:"name"`
+	N    int    `json:"n"`
 }
 
 // Row is an instruction, if the original has one there.
@@ -104,6 +124,8 @@ type Row struct {
 	// CPUs are the CPUs whose ip is here.
 	CPUs  []string `json:"cpus,omitempty"`
 	Probe bool     `json:"probe,omitempty"`
+	// Region: a jump of a probe here would touch the instruction, so that its text may change.
+	Region bool `json:"region,omitempty"`
 }
 
 // Cell is a byte.
@@ -145,9 +167,10 @@ func (r *run) view(sub int, moved bool) (*View, error) {
 		Schedule: writeSchedule(r.steps), Sub: sub, Steps: len(r.steps), Hash: hash, Moved: moved,
 		Events: []Event{}, Probes: append([]State{}, now.probes...), Log: []Line{}, Code: []Code{},
 	}
-	for _, m := range r.moments {
-		v.Events = append(v.Events, Event{m.Who, m.Text})
+	for i := range r.moments {
+		v.Events = append(v.Events, r.inWords(&r.moments[i]))
 	}
+	v.Strips = r.strips(now, before)
 	for n, line := range r.said[:now.said] {
 		v.Log = append(v.Log, Line{line, n >= before.said})
 	}

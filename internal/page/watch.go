@@ -27,6 +27,8 @@ type watchQuestion struct {
 	By   string `json:"by"`
 	// Who takes the steps forward, as in a schedule; "" is everybody in turn.
 	Who string `json:"who"`
+	// Known is the number of steps of which the page has the timeline.
+	Known int `json:"known"`
 	// Lead is a schedule that begins what everybody in turn do.
 	Lead string `json:"lead"`
 }
@@ -47,9 +49,9 @@ func (p *Page) watch(q watchQuestion, _ []byte) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, dropped := steps(list), []byte(nil)
+	all, left := steps(list), []Left(nil)
 	if q.Loose {
-		if all, dropped, err = possible(img, q.Scenario, all); err != nil {
+		if all, left, err = possible(img, q.Scenario, all); err != nil {
 			return nil, err
 		}
 	}
@@ -89,7 +91,8 @@ func (p *Page) watch(q watchQuestion, _ []byte) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.Did, v.Dropped = p.run.did(protocol), writeSchedule(dropped)
+	v.Did, v.Left = p.run.did(protocol), left
+	v.Marks, v.Stale = p.run.track(q.Known)
 	if who, _ := p.run.turn(steps(lead), protocol, sub); who != 0 {
 		v.Next = string(who)
 	}
@@ -98,7 +101,7 @@ func (p *Page) watch(q watchQuestion, _ []byte) (*View, error) {
 
 // possible runs a schedule, and divides it into the steps that were taken and those for which there
 // was nothing to do.
-func possible(img *kimage.Image, s Scenario, all []byte) (taken, dropped []byte, err error) {
+func possible(img *kimage.Image, s Scenario, all []byte) (taken []byte, left []Left, err error) {
 	r, err := newRun(img, s)
 	if err != nil {
 		return nil, nil, err
@@ -110,11 +113,16 @@ func possible(img *kimage.Image, s Scenario, all []byte) (taken, dropped []byte,
 		if err != nil {
 			return nil, nil, err
 		}
-		if !ran {
-			dropped = append(dropped, who)
+		if ran {
+			continue
+		}
+		if n := len(left); n > 0 && left[n-1].At == len(r.steps) && left[n-1].Who == string(who) {
+			left[n-1].N++
+		} else {
+			left = append(left, Left{len(r.steps), string(who), 1})
 		}
 	}
-	return r.steps, dropped, nil
+	return r.steps, left, nil
 }
 
 // turn chooses who takes the next step when everybody steps in turn, 0 if nobody can. It depends on

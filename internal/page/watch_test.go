@@ -336,11 +336,12 @@ func TestAnOrderThatNeedsFewerSteps(t *testing.T) {
 	w.ask(map[string]any{"loose": true})
 	require.Equal(t, "has returned 6", w.CPUs[0].State)
 	require.Equal(t, "unregister", w.Module)
-	require.Regexp(t, `^a\d*$`, w.Dropped)
-	schedule, dropped := w.Schedule, w.Dropped
+	require.Len(t, w.Left, 1)
+	require.Equal(t, page.Left{At: w.Steps - 1, Who: "a", N: n - (w.Steps - 1)}, w.Left[0], "the rest of CPU 0, before the module")
+	at := w.Schedule
 	w.ask(nil)
-	require.Equal(t, schedule, w.Schedule)
-	require.NotEqual(t, dropped, w.Dropped)
+	require.Equal(t, at, w.Schedule)
+	require.Empty(t, w.Left)
 }
 
 // What a lane says while a handler runs.

@@ -41,6 +41,7 @@ views.lesson = {
     lesson.playing++;
     const l = lesson.list[lesson.n];
     listed();
+    $("lesson-where").textContent = `Lesson ${lesson.n + 1} of ${lesson.list.length}: choose another`;
     asked(l);
     lesson.machine.goBy(state, l.by);
     await lesson.machine.show({ ...l.scenario, image: "", lead: l.lead ?? "", start: l.start ?? "" }, known ? state.get("schedule") ?? l.start ?? "" : l.start ?? "", known ? sub(state.get("sub")) : -1);

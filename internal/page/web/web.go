@@ -17,7 +17,10 @@ import (
 var files embed.FS
 
 // scripts are the page's, in the order in which they run.
-var scripts = []string{"program.js", "base.js", "ask.js", "machine.js", "watch.js", "lesson.js", "film.js", "explore.js", "drop.js", "links.js", "picture.js", "share.js", "early.js", "main.js"}
+var scripts = []string{"program.js", "base.js", "ask.js", "run.js", "machine.js", "words.js", "bytes.js", "stage.js", "timeline.js", "watch.js", "lesson.js", "film.js", "explore.js", "drop.js", "links.js", "picture.js", "share.js", "early.js", "main.js"}
+
+// styles are the page's, in their order.
+var styles = []string{"style.css", "stage.css", "share.css"}
 
 // Lesson is a lesson's text, which the page has before its program runs.
 type Lesson struct {
@@ -41,7 +44,7 @@ func early(lessons []Lesson) string {
 // Build makes the page of the program and of Go's wasm_exec.js, which must be of the same compiler.
 func Build(wasm, wasmExec []byte, lessons ...Lesson) ([]byte, error) {
 	parts := map[string]string{"wasm_exec.js": string(wasmExec), "lessons": early(lessons)}
-	for _, name := range []string{"style.css", "share.css"} {
+	for _, name := range styles {
 		if err := take(parts, "style.css", name); err != nil {
 			return nil, err
 		}
