@@ -47,6 +47,8 @@ type View struct {
 type Event struct {
 	Who  string `json:"who"`
 	Text string `json:"text"`
+	// Key is the event's in words.json.
+	Key string `json:"key"`
 	// What is the event in a sentence with names, Why the reason; Where is the function of Linux that does it.
 	What  string `json:"what"`
 	Why   string `json:"why"`

@@ -124,7 +124,7 @@ func optKey(kind kprobes.OptKind) string {
 
 // inWords gives an event its words, with the names of this run.
 func (r *run) inWords(m *moment) Event {
-	e := Event{Who: m.Who, Text: m.Text, What: m.Text}
+	e := Event{Who: m.Who, Text: m.Text, What: m.Text, Key: m.key}
 	w := dictionaryOfEvents.Events[m.key]
 	if w == nil {
 		return e

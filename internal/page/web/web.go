@@ -41,9 +41,13 @@ func early(lessons []Lesson) string {
 	return b.String()
 }
 
-// Build makes the page of the program and of Go's wasm_exec.js, which must be of the same compiler.
-func Build(wasm, wasmExec []byte, lessons ...Lesson) ([]byte, error) {
-	parts := map[string]string{"wasm_exec.js": string(wasmExec), "lessons": early(lessons)}
+// Build makes the page of the program and of Go's wasm_exec.js, which must be of the same compiler. glossary is docs/glossary.md.
+func Build(wasm, wasmExec, glossary []byte, lessons ...Lesson) ([]byte, error) {
+	words, err := meanings(glossary)
+	if err != nil {
+		return nil, err
+	}
+	parts := map[string]string{"wasm_exec.js": string(wasmExec), "glossary": string(words), "lessons": early(lessons)}
 	for _, name := range styles {
 		if err := take(parts, "style.css", name); err != nil {
 			return nil, err

@@ -1,6 +1,6 @@
-// The caption: what the step did.
+// The words: what a step did, why, where in Linux; the glossary's words are explained where they stand.
 
-// Caption is two lines above the code. It is one element for good: only then is a change of its text announced.
+// Caption is two lines above the code. The first is one element for good: only then is a change of its text announced.
 class Caption {
   constructor(machine) {
     this.machine = machine;
@@ -10,8 +10,76 @@ class Caption {
   }
 
   draw(v) {
-    const e = v.events[v.sub];
-    const text = this.machine.note || (e ? `${e.who}: ${e.text}` : v.did) || (v.steps ? `Step ${v.steps} is at its end.` : "Nobody has taken a step yet.");
-    if (this.what.textContent !== text) this.what.textContent = text;
+    const m = this.machine, e = v.events[v.sub];
+    const text = m.note || (e ? e.what || `${e.who}: ${e.text}` : v.did) || (v.steps ? `Step ${v.steps} is at its end.` : "Nobody has taken a step yet.");
+    if (this.what.textContent !== text) {
+      this.what.replaceChildren(...explained(text));
+      this.what.title = "";
+    }
+    const of = m.note ? null : e;
+    m.update(this.why, "why", [of?.why, of?.where, v.sub, v.events.length, text], () => [
+      of && v.events.length > 1 ? el("span", { class: "count" }, `event ${v.sub + 1} of ${v.events.length} `) : "",
+      ...explained(of?.why ?? ""),
+      of?.where ? el("span", { class: "where" }, " In Linux ", of.where.release, ": ", el("a", { href: source(of.where), rel: "noreferrer", target: "_blank" }, el("code", {}, of.where.function)), ", ", of.where.file) : ""]);
+    this.lights(v, of);
+  }
+
+  // lights outlines the bytes and registers that the event is about.
+  lights(v, e) {
+    const is = new Set(e?.lights ?? []);
+    this.machine.lit = { site: e && /^0x/.test(e.site) ? BigInt(e.site) : 0n, is };
   }
 }
+
+// source is the address of a kernel's file; nothing is loaded unless the reader follows it.
+const source = (w) => `https://elixir.bootlin.com/linux/v${w.release}/A/ident/${w.function}`;
+
+// glossary has the words of docs/glossary.md, the longest first.
+const glossary = JSON.parse($("glossary").textContent || "{}");
+const terms = Object.keys(glossary).sort((a, b) => b.length - a.length);
+const termPattern = terms.length ? new RegExp(`(?<![\\w-])(${terms.map((t) => t.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})(s|ed)?(?![\\w-])`, "gi") : null;
+
+// explained makes the words of the glossary that a text has buttons that explain them, each once.
+function explained(text) {
+  if (!termPattern) return [text];
+  const list = [], seen = new Set();
+  let from = 0;
+  for (const m of text.matchAll(termPattern)) {
+    const word = terms.find((t) => t.toLowerCase() === m[1].toLowerCase());
+    if (seen.has(word) || (word.length < 3 && word !== m[1])) continue;
+    seen.add(word);
+    list.push(text.slice(from, m.index), term(m[0], word));
+    from = m.index + m[0].length;
+  }
+  list.push(text.slice(from));
+  return list;
+}
+
+function term(text, word) {
+  return el("button", { type: "button", class: "term", "aria-expanded": "false", "aria-controls": "says-term", onclick: (e) => tell(e.currentTarget, word), onmouseenter: (e) => tell(e.currentTarget, word, true), onmouseleave: (e) => e.currentTarget.dataset.hover && hush() }, text);
+}
+
+// tell shows a word's meaning beside it; a second click hides it.
+function tell(at, word, hover) {
+  const box = $("says-term");
+  if (!hover && at.getAttribute("aria-expanded") === "true" && !at.dataset.hover) return hush();
+  if (hover && told && !told.dataset.hover) return;
+  hush();
+  told = at;
+  at.setAttribute("aria-expanded", "true");
+  if (hover) at.dataset.hover = "1";
+  box.replaceChildren(el("strong", {}, word), ": ", glossary[word]);
+  box.hidden = false;
+  const r = at.getBoundingClientRect(), width = Math.min(420, innerWidth - 16);
+  box.style.cssText = `width:${width}px;left:${Math.max(8, Math.min(r.left, innerWidth - width - 8)) + scrollX}px;top:${r.bottom + scrollY + 4}px`;
+}
+
+let told = null;
+function hush() {
+  $("says-term").hidden = true;
+  told?.setAttribute("aria-expanded", "false");
+  if (told) delete told.dataset.hover;
+  told = null;
+}
+addEventListener("keydown", (e) => { if (e.key === "Escape") hush(); });
+addEventListener("pointerdown", (e) => { if (!e.target.closest?.(".term, #says-term")) hush(); });

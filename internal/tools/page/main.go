@@ -50,11 +50,15 @@ func build(out string) error {
 	if err != nil {
 		return fmt.Errorf("the JavaScript that comes with Go: %w", err)
 	}
+	glossary, err := os.ReadFile(filepath.Join("docs", "glossary.md"))
+	if err != nil {
+		return err
+	}
 	var lessons []web.Lesson
 	if err := json.Unmarshal([]byte((&page.Page{}).Answer(`{"do":"lessons"}`, nil)), &lessons); err != nil {
 		return fmt.Errorf("the lessons' texts: %w", err)
 	}
-	html, err := web.Build(wasm, support, lessons...)
+	html, err := web.Build(wasm, support, glossary, lessons...)
 	if err != nil {
 		return err
 	}
