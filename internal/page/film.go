@@ -12,6 +12,9 @@ import (
 
 	"kprobelab/decoder"
 	"kprobelab/internal/film"
+	"kprobelab/internal/steptext"
+	"kprobelab/kprobes"
+	"kprobelab/profile"
 	"kprobelab/x86"
 )
 
@@ -101,6 +104,7 @@ type filmQuestion struct {
 	Move     string `json:"move"`
 	By       string `json:"by"`
 	Who      string `json:"who"`
+	Known    int    `json:"known"`
 }
 
 var errOtherOrder = errors.New("a film has one order, in which all of this has happened; the machine under Watch can take its steps in another one")
@@ -129,7 +133,7 @@ func (p *Page) play(q filmQuestion, _ []byte) (*View, error) {
 	if protocol {
 		before = r.back(at, true)
 	}
-	return r.view(at, before, at != n), nil
+	return r.view(at, before, q.Known, at != n), nil
 }
 
 // position is the number of the state after the steps of a schedule.
@@ -182,14 +186,62 @@ func (r *reel) back(n int, protocol bool) int {
 	return max(n, 0)
 }
 
-func (r *reel) view(n, before int, moved bool) *View {
+// textKeys are the keys in words.json of the texts of events, textSigns their marks on the timeline: a film has the texts.
+var textKeys, textSigns = func() (keys, signs map[string]string) {
+	keys, signs = map[string]string{}, map[string]string{}
+	for kind := range kprobes.NumEventKinds {
+		for way := kprobes.WayInt3; way <= kprobes.WayReturn; way++ {
+			text := steptext.Hit(&kprobes.Event{Kind: kind, Way: way})
+			if keys[text] == "" {
+				keys[text], signs[text] = hitKey(kind, way), hitMarks[kind]
+			}
+		}
+	}
+	for kind := range kprobes.NumOptKinds {
+		text := steptext.Optimizer(&kprobes.OptEvent{Kind: kind, Probe: &kprobes.Kprobe{}})
+		keys[text], signs[text] = optKey(kind), optMarks[kind]
+	}
+	return keys, signs
+}()
+
+func signOf(text string) string {
+	if sign := textSigns[text]; sign != "" {
+		return sign
+	}
+	return "other"
+}
+
+// inWords gives a film's event its words.
+func (r *reel) inWords(s *film.State) Event {
+	e := Event{Who: s.Who, Text: s.Text, What: s.Text, Key: textKeys[s.Text], Lights: []string{}}
+	w := dictionaryOfEvents.Events[e.Key]
+	if w == nil || len(s.Probes) == 0 {
+		return e
+	}
+	site, ip := r.symbol(x86.Addr(s.Probes[0].At)), "unknown"
+	if s.CPU >= 0 && s.CPUs[s.CPU].Known {
+		ip = r.symbol(x86.Addr(s.CPUs[s.CPU].Regs.IP))
+	}
+	e.fill(w, site, "its place", ip, s.Probes[0].Text)
+	if v, ok := profile.ParseVersion(r.film.Head.Release); ok {
+		e.Where = dictionaryOfEvents.where(w, v)
+	}
+	return e
+}
+
+func (r *reel) view(n, before, known int, moved bool) *View {
 	s, was := &r.film.States[n], &r.film.States[before]
 	v := &View{
 		Schedule: writeSchedule(r.whos[:n]), Sub: -1, Steps: n, Hash: r.hash(n), Moved: moved,
-		Events: []Event{}, Code: []Code{}, Probes: []State{}, Log: []Line{},
+		Events: []Event{}, Code: []Code{}, Probes: []State{}, Log: []Line{}, Strips: []Strip{}, Stale: []Stale{}, Marks: []Mark{},
+	}
+	for i := known + 1; i <= n; i++ {
+		if m := &r.film.States[i]; m.Text != "" {
+			v.Marks = append(v.Marks, Mark{i - 1, 0, signOf(m.Text), m.Text})
+		}
 	}
 	if n > 0 && s.Text != "" {
-		v.Sub, v.Events = 0, []Event{{s.Who, s.Text}}
+		v.Sub, v.Events = 0, []Event{r.inWords(s)}
 	}
 	v.Did = r.did(n)
 	for cpu := range s.CPUs {

@@ -124,7 +124,7 @@ func optKey(kind kprobes.OptKind) string {
 
 // inWords gives an event its words, with the names of this run.
 func (r *run) inWords(m *moment) Event {
-	e := Event{Who: m.Who, Text: m.Text, What: m.Text, Key: m.key}
+	e := Event{Who: m.Who, Text: m.Text, What: m.Text, Key: m.key, Lights: []string{}}
 	w := dictionaryOfEvents.Events[m.key]
 	if w == nil {
 		return e
@@ -139,13 +139,19 @@ func (r *run) inWords(m *moment) Event {
 	if m.cpu >= 0 && m.has[m.cpu] {
 		ip = r.symbol(x86.Addr(m.regs[m.cpu].IP))
 	}
-	fill := strings.NewReplacer("{who}", m.Who, "{site}", site, "{at}", at, "{ip}", ip, "{probe}", r.probeText(m))
-	e.What, e.Why, e.Lights, e.Site = fill.Replace(w.What), fill.Replace(w.Why), w.Lights, m.site.String()
+	e.fill(w, site, at, ip, r.probeText(m))
+	e.Site = m.site.String()
 	if m.key == "register" && strings.Contains(m.Text, "refused") {
 		e.What, e.Why = "The module has called register_kprobe: "+m.Text[strings.Index(m.Text, "registered"):]+".", "The log has the reason in words; Ask has the rules that speak against a place."
 	}
 	e.Where = dictionaryOfEvents.where(w, r.version)
 	return e
+}
+
+// fill puts names into an event's words.
+func (e *Event) fill(w *words, site, at, ip, probe string) {
+	names := strings.NewReplacer("{who}", e.Who, "{site}", site, "{at}", at, "{ip}", ip, "{probe}", probe)
+	e.What, e.Why, e.Lights = names.Replace(w.What), names.Replace(w.Why), w.Lights
 }
 
 // version is the release of a machine's rules: by its name, or by its image.

@@ -37,14 +37,14 @@ func TestFilm(t *testing.T) {
 	for range 11 {
 		said = append(said, press())
 	}
-	require.Contains(t, said[len(said)-1], "int3 at the probed address")
+	require.Contains(t, said[len(said)-1], "executes the int3 at")
 	picture(t, ctx, "film")
 	address := eval[string](t, ctx, `location.href`)
 	require.Contains(t, eval[string](t, ctx, `document.querySelector("#film-machine").textContent`), "push %r13")
 
 	// The address comes back to the same place in a fresh profile.
 	again := tab(t, address)
-	until(t, again, `document.querySelector("#film-machine .caption")?.textContent.includes("int3 at the probed address")`)
+	until(t, again, `document.querySelector("#film-machine .caption")?.textContent.includes("executes the int3 at")`)
 
 	drop(t, ctx, "mine.film", "aGVsbG8=") // hello
 	until(t, ctx, `!document.querySelector("#error").hidden`)

@@ -4,7 +4,7 @@ const film = { machine: null, about: null };
 
 // Reel is a machine that has taken its steps already: its order cannot be changed.
 class Reel extends Machine {
-  order(at) { at.hidden = true; }
+  get fixed() { return true; }
 }
 
 views.film = {

@@ -37,7 +37,7 @@ class Machine {
     this.fresh();
     this.run = new Run();
     // The same order by other rules is compared with the run before.
-    const same = other && ["probes", "calls", "image"].every((k) => other[k] === scenario[k]);
+    const same = other && ["probes", "calls", "image", "film"].every((k) => other[k] === scenario[k]);
     this.before = alike && same ? alike.as(what(other)) : null;
     try {
       await this.ask({ schedule, sub, loose: !!loose });
@@ -51,7 +51,7 @@ class Machine {
   async ask(q) {
     const turn = ++this.turn;
     const known = this.run.common(letters(q.schedule));
-    const v = await question({ do: "watch", ...this.scenario, by: this.by, known, ...q });
+    const v = await question({ do: "watch", known, ...this.scenario, by: this.by, ...q });
     if (turn !== this.turn) return; // a later question is under way
     this.view = v;
     this.run = this.run.after(v, known, q.loose);
@@ -131,7 +131,7 @@ class Machine {
   // put runs the machine with a part of the order at another place: before the part `to`.
   // Steps that have nothing to do in this order are left out, and stay on the timeline.
   put(parts, from, to) {
-    if (to < 0 || to >= parts.length || from === to) return;
+    if (to < 0 || to >= parts.length || from === to || this.fixed) return;
     const list = [...parts];
     list.splice(to, 0, ...list.splice(from, 1));
     this.focus = `part${to}`;

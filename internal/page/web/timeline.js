@@ -165,14 +165,13 @@ class Timeline {
 
   bar(p, i, top, apart) {
     const c = this.columns;
-    const cells = c.list.filter((x) => x.part === p).map((x) => (x.mark ? this.mark(x) : el("span", { class: "plain", style: `width:${x.w}px`, title: stepsOf(p.who, x.to - x.from) }, `${x.to - x.from}`)));
+    const cells = c.list.filter((x) => x.part === p).map((x) => (x.mark ? this.mark(x) : el("span", { class: "plain", "aria-hidden": "true", style: `width:${x.w}px`, title: stepsOf(p.who, x.to - x.from) }, `${x.to - x.from}`)));
     const button = el("button", {
       type: "button", "data-key": `part${i}`, tabindex: i === 0 ? 0 : -1,
-      "aria-label": `${stepsOf(p.who, p.n)}${this.said(p)}; Enter: go there; left and right: earlier or later; up and down: to another part`,
       onfocus: (e) => { for (const b of this.track.querySelectorAll(".bars button")) b.tabIndex = b === e.currentTarget ? 0 : -1; },
       onclick: (e) => { if (e.detail === 0) this.machine.go(c.run.place(p.step + p.n - 1, -1)).catch(complain); },
       onkeydown: (e) => this.barKey(e, i),
-    }, ...cells);
+    }, el("span", { class: "unseen" }, `${stepsOf(p.who, p.n)}${this.said(p)}; Enter: go there; left and right: earlier or later; up and down: to another part`), ...cells);
     const li = el("li", { class: `who-${p.who}`, style: `left:${p.x}px;top:${top}px;width:${p.w}px` }, button);
     this.bars.set(i, li);
     return li;
@@ -185,7 +184,7 @@ class Timeline {
   }
 
   mark(x) {
-    return el("span", { class: `mark is-${x.mark.kind}`, style: `width:${x.w}px`, "data-mark": `${x.mark.step}/${x.mark.sub}`, title: x.mark.text }, signs[x.mark.kind][0]);
+    return el("span", { class: `mark is-${x.mark.kind}`, "aria-hidden": "true", style: `width:${x.w}px`, "data-mark": `${x.mark.step}/${x.mark.sub}`, title: x.mark.text }, signs[x.mark.kind][0]);
   }
 
   barKey(e, i) {
@@ -223,6 +222,7 @@ class Timeline {
       if (!from) return;
       if (!from.bar) return this.seek(x(e));
       if (!from.drags && Math.abs(x(e) - from.x) < 5) return;
+      if (this.machine.fixed) return;
       from.drags = true;
       from.bar.classList.add("ghost");
       from.bar.style.transform = `translateX(${x(e) - from.x}px)`;

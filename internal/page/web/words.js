@@ -20,7 +20,7 @@ class Caption {
     m.update(this.why, "why", [of?.why, of?.where, v.sub, v.events.length, text], () => [
       of && v.events.length > 1 ? el("span", { class: "count" }, `event ${v.sub + 1} of ${v.events.length} `) : "",
       ...explained(of?.why ?? ""),
-      of?.where ? el("span", { class: "where" }, " In Linux ", of.where.release, ": ", el("a", { href: source(of.where), rel: "noreferrer", target: "_blank" }, el("code", {}, of.where.function)), ", ", of.where.file) : ""]);
+      of?.where ? el("span", { class: "where" }, " In Linux ", of.where.release, ": ", el("a", { href: sourceOf(of.where), rel: "noreferrer", target: "_blank" }, el("code", {}, of.where.function)), ", ", of.where.file) : ""]);
     this.lights(v, of);
   }
 
@@ -31,8 +31,8 @@ class Caption {
   }
 }
 
-// source is the address of a kernel's file; nothing is loaded unless the reader follows it.
-const source = (w) => `https://elixir.bootlin.com/linux/v${w.release}/A/ident/${w.function}`;
+// sourceOf is the address of a kernel's file; nothing is loaded unless the reader follows it.
+const sourceOf = (w) => `https://elixir.bootlin.com/linux/v${w.release}/A/ident/${w.function}`;
 
 // glossary has the words of docs/glossary.md, the longest first.
 const glossary = JSON.parse($("glossary").textContent || "{}");

@@ -1,0 +1,160 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+)
+
+// still asks the page to move nothing.
+func still(t *testing.T, ctx context.Context) {
+	t.Helper()
+	_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "reduce"}},
+	})
+	require.NoError(t, err)
+}
+
+// laptopWidth and laptopHeight are a laptop's window.
+const laptopWidth, laptopHeight = 1366, 768
+
+// On a laptop nobody scrolls while stepping: the caption, the row of the CPU, Forward and the timeline are in sight at every step, and the columns
+// stay where they are.
+func TestNobodyScrollsWhileStepping(t *testing.T) {
+	for _, n := range []int{1, 7} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			ctx := tab(t, page(t)+fmt.Sprintf("#lesson?n=%d", n))
+			require.NoError(t, chromedp.Do(ctx, chromedp.EmulateViewport(laptopWidth, laptopHeight)))
+			still(t, ctx)
+			until(t, ctx, `!!lesson.machine.view`)
+			require.Empty(t, eval[string](t, ctx, `(async () => {
+				const m = lesson.machine, bad = [];
+				const at = (s) => document.querySelector("#lesson-machine " + s)?.getBoundingClientRect();
+				const seen = (r) => r.top >= 0 && r.bottom <= innerHeight && r.left >= 0 && r.right <= innerWidth;
+				const columns = () => [".of-words", ".playhead", ".heads", ".cell", ".pane.lanes"].map((s) => s === ".playhead" ? at(s).top : at(s) && Math.round(at(s).left) + " " + (s === ".of-words" ? "" : Math.round(at(s).top))).join();
+				let was = null;
+				while (await m.forward()) {
+					for (const s of [".caption", "[data-key=forward]", ".playhead"]) if (!seen(at(s))) bad.push(m.view.schedule + " " + s);
+					const row = document.querySelector("#lesson-machine .functions tr.here")?.getBoundingClientRect();
+					const pane = at(".functions");
+					if (row && !(row.top >= pane.top - 1 && row.bottom <= pane.bottom + 1 && seen(row))) bad.push(m.view.schedule + " row");
+					if (was !== null && columns() !== was) bad.push(m.view.schedule + " jumps: " + was + " to " + columns());
+					was = columns();
+					if (scrollY !== 0) bad.push("scrolled");
+				}
+				return bad.join("; ");
+			})()`))
+			require.Equal(t, int64(0), eval[int64](t, ctx, `scrollY`))
+		})
+	}
+}
+
+// A click on the timeline goes to its place; Forward goes on in the same run, up to its end; the slider goes by keys.
+func TestTheTimelineIsTheController(t *testing.T) {
+	ctx := machine(t, "ma8b4")
+	end := eval[string](t, ctx, moment+` + watch.machine.view.hash`)
+	click := func(mark string) {
+		eval[bool](t, ctx, fmt.Sprintf(`(() => { const b = document.querySelector("#machine .bars [data-mark='%s']").getBoundingClientRect(), o = document.querySelector("#machine .order");
+			for (const type of ["pointerdown", "pointerup"]) document.elementFromPoint(b.x + 5, b.y + 9).dispatchEvent(new PointerEvent(type, {bubbles: true, clientX: b.x + 5, clientY: b.y + 9, pointerId: 1, button: 0}));
+			return true; })()`, mark))
+	}
+	eval[bool](t, ctx, `(HTMLElement.prototype.setPointerCapture = () => {}, true)`)
+	mark := eval[string](t, ctx, `[...document.querySelectorAll("#machine .bars li.who-a [data-mark]")].find((m) => m.textContent === "T").dataset.mark`)
+	click(mark)
+	until(t, ctx, fmt.Sprintf(`(watch.machine.view.steps - 1) + "/" + watch.machine.view.sub === %q`, mark))
+	require.Equal(t, "ma8b4", eval[string](t, ctx, `scheduleOf(watch.machine.run.letters)`), "what comes later stays")
+	for range 40 {
+		eval[bool](t, ctx, `watch.machine.forward()`)
+		if eval[string](t, ctx, moment+` + watch.machine.view.hash`) == end {
+			break
+		}
+	}
+	require.Equal(t, end, eval[string](t, ctx, moment+` + watch.machine.view.hash`))
+	require.NoError(t, chromedp.Do(ctx, chromedp.Focus("[data-key=playhead]")))
+	press(t, ctx, kb.Home)
+	until(t, ctx, schedule+` === ""`)
+	press(t, ctx, kb.ArrowRight)
+	until(t, ctx, schedule+` === "m"`)
+	press(t, ctx, kb.End)
+	until(t, ctx, schedule+` === "ma8b4"`)
+	require.Equal(t, "playhead", eval[string](t, ctx, `document.activeElement.dataset.key`))
+	require.Contains(t, eval[string](t, ctx, `document.activeElement.getAttribute("aria-valuetext")`), "step 13 of 13")
+}
+
+// What no longer applies after a change stays hatched; the run before is under the new one, with the first difference; undo brings it back.
+func TestTwoRunsOverEachOther(t *testing.T) {
+	ctx := machine(t, "ma9w3")
+	before := eval[string](t, ctx, schedule)
+	require.NoError(t, chromedp.Do(ctx, chromedp.Focus("[data-key=part1]")))
+	press(t, ctx, kb.ArrowLeft)
+	until(t, ctx, `!!document.querySelector("#machine .other")`)
+	require.Contains(t, eval[string](t, ctx, `document.querySelector("#machine .differs-here").textContent`), "first difference: step 1")
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click("[data-key=undo]")))
+	until(t, ctx, schedule+fmt.Sprintf(` === %q`, before))
+	require.False(t, eval[bool](t, ctx, `!!document.querySelector("#machine .other")`))
+
+	// A worker before the module has nothing to do.
+	ctx = machine(t, "mw")
+	require.NoError(t, chromedp.Do(ctx, chromedp.Focus("[data-key=part1]")))
+	press(t, ctx, kb.ArrowLeft)
+	until(t, ctx, `document.querySelector("#machine .not-needed")?.title === "worker, 1 step: not needed in this order"`)
+
+	// Careful and careless, of one order.
+	ctx = tab(t, page(t)+"#watch?probes=kprobe+opt_yes&calls=opt_yes(1)&release=6.1&schedule=amwa")
+	until(t, ctx, `watch.machine?.view?.steps === 4`)
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click("#careless")))
+	until(t, ctx, `document.querySelector("#machine .differs-here")?.textContent === "first difference: step 3"`)
+	require.Contains(t, eval[string](t, ctx, `document.querySelector("#machine .head.beside").textContent`), "careful")
+}
+
+// Each step says what, why and where; a word of the glossary is explained by keyboard.
+func TestWordsBesideEachStep(t *testing.T) {
+	ctx := tab(t, page(t)+"#lesson?n=1")
+	until(t, ctx, `!!lesson.machine.view`)
+	for range 2 {
+		eval[bool](t, ctx, `lesson.machine.forward()`)
+	}
+	require.Equal(t, "CPU 0 executes the int3 at strlen+0x5: a trap. regs->ip is strlen+0x6, one past it.", eval[string](t, ctx, `document.querySelector("#lesson-machine .caption").textContent`))
+	require.Contains(t, eval[string](t, ctx, `document.querySelector("#lesson-machine .why").textContent`), "In Linux 6.1: kprobe_int3_handler, arch/x86/kernel/kprobes/core.c")
+	require.True(t, strings.HasSuffix(eval[string](t, ctx, `document.querySelector("#lesson-machine .where a").href`), "/linux/v6.1/A/ident/kprobe_int3_handler"))
+	require.Equal(t, "cc", eval[string](t, ctx, `document.querySelector("#lesson-machine .cell.lit").textContent`))
+	require.NoError(t, chromedp.Do(ctx, chromedp.Focus("#lesson-machine .caption .term")))
+	press(t, ctx, kb.Enter)
+	until(t, ctx, `!$("says-term").hidden && $("says-term").textContent.startsWith("int3: the one-byte breakpoint instruction")`)
+	press(t, ctx, kb.Escape)
+	until(t, ctx, `$("says-term").hidden`)
+}
+
+// The five bytes: a write shows the old byte under the new one, and who wrote it; with reduced motion nothing moves.
+func TestTheFiveBytes(t *testing.T) {
+	ctx := tab(t, page(t)+"#lesson?n=7&schedule=amw7a5w10")
+	until(t, ctx, `lesson.machine?.view?.steps === 24`)
+	eval[bool](t, ctx, `(Element.prototype.animate = () => { window.stirred = (window.stirred ?? 0) + 1; return {}; }, true)`)
+	cells := `[...document.querySelectorAll("#lesson-machine .cell")].slice(0, 5).map((c) => c.textContent)`
+	require.Equal(t, "e9", eval[[]string](t, ctx, cells)[0])
+	require.Equal(t, "48", eval[string](t, ctx, `document.querySelector("#lesson-machine .byte-col .was").textContent`))
+	require.Equal(t, "DCR,JTPR", eval[string](t, ctx, `[...document.querySelectorAll("#lesson-machine .bracket")].map((b) => b.textContent).join()`))
+	there := eval[int](t, ctx, `lesson.machine.view.steps`)
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click(`#lesson-machine [data-key=byte2]`)))
+	until(t, ctx, fmt.Sprintf(`lesson.machine.view.steps < %d && document.querySelector("#lesson-machine .asked").textContent.includes("was written in this step")`, there))
+	require.Contains(t, eval[string](t, ctx, `document.querySelector("#lesson-machine .caption").textContent`), "text_poke writes the tail")
+	require.Equal(t, "cc", eval[[]string](t, ctx, cells)[0])
+	// Until the synchronization, the CPUs may fetch the old bytes.
+	require.True(t, slices.Contains(eval[[]string](t, ctx, `[...document.querySelectorAll("#lesson-machine .stale-byte")].map((c) => c.title)`), "CPU 1 may still fetch f8"))
+	require.Positive(t, eval[int](t, ctx, `window.stirred ?? 0`), "bytes turn")
+	still(t, ctx)
+	eval[bool](t, ctx, `(window.stirred = 0, lesson.machine.forward())`)
+	eval[bool](t, ctx, `lesson.machine.forward()`)
+	require.Zero(t, eval[int](t, ctx, `window.stirred`))
+	// A return probe's instances are cards.
+	ctx = tab(t, page(t)+"#lesson?n=4&schedule=ma30")
+	until(t, ctx, `!!document.querySelector("#lesson-machine .card")`)
+	require.Len(t, eval[[]string](t, ctx, `[...document.querySelectorAll("#lesson-machine .card")].map((c) => c.textContent)`), 1)
+}
