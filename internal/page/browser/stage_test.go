@@ -122,7 +122,7 @@ func TestWordsBesideEachStep(t *testing.T) {
 		eval[bool](t, ctx, `lesson.machine.forward()`)
 	}
 	require.Equal(t, "CPU 0 executes the int3 at strlen+0x5: a trap. regs->ip is strlen+0x6, one past it.", eval[string](t, ctx, `document.querySelector("#lesson-machine .caption").textContent`))
-	require.Contains(t, eval[string](t, ctx, `document.querySelector("#lesson-machine .why").textContent`), "In Linux 6.1: kprobe_int3_handler, arch/x86/kernel/kprobes/core.c")
+	require.Contains(t, eval[string](t, ctx, `document.querySelector("#lesson-machine .because").textContent`), "In Linux 6.1: kprobe_int3_handler, arch/x86/kernel/kprobes/core.c")
 	require.True(t, strings.HasSuffix(eval[string](t, ctx, `document.querySelector("#lesson-machine .where a").href`), "/linux/v6.1/A/ident/kprobe_int3_handler"))
 	require.Equal(t, "cc", eval[string](t, ctx, `document.querySelector("#lesson-machine .cell.lit").textContent`))
 	require.NoError(t, chromedp.Do(ctx, chromedp.Focus("#lesson-machine .caption .term")))

@@ -5,7 +5,7 @@ class Caption {
   constructor(machine) {
     this.machine = machine;
     this.what = el("p", { class: "caption", role: "status" });
-    this.why = el("p", { class: "why" });
+    this.why = el("p", { class: "because" });
     this.at = el("div", { class: "says" }, this.what, this.why);
   }
 
@@ -56,11 +56,11 @@ function explained(text) {
 }
 
 function term(text, word) {
-  return el("button", { type: "button", class: "term", "aria-expanded": "false", "aria-controls": "says-term", onclick: (e) => tell(e.currentTarget, word), onmouseenter: (e) => tell(e.currentTarget, word, true), onmouseleave: (e) => e.currentTarget.dataset.hover && hush() }, text);
+  return el("button", { type: "button", class: "term", "aria-expanded": "false", "aria-controls": "says-term", onclick: (e) => showTerm(e.currentTarget, word), onmouseenter: (e) => showTerm(e.currentTarget, word, true), onmouseleave: (e) => e.currentTarget.dataset.hover && hush() }, text);
 }
 
-// tell shows a word's meaning beside it; a second click hides it.
-function tell(at, word, hover) {
+// showTerm shows a word's meaning beside it; a second click hides it.
+function showTerm(at, word, hover) {
   const box = $("says-term");
   if (!hover && at.getAttribute("aria-expanded") === "true" && !at.dataset.hover) return hush();
   if (hover && told && !told.dataset.hover) return;
