@@ -61,7 +61,7 @@ func TestTheTimelineIsTheController(t *testing.T) {
 	ctx := machine(t, "ma8b4")
 	end := eval[string](t, ctx, moment+` + watch.machine.view.hash`)
 	click := func(mark string) {
-		eval[bool](t, ctx, fmt.Sprintf(`(() => { const b = document.querySelector("#machine .bars [data-mark='%s']").getBoundingClientRect(), o = document.querySelector("#machine .order");
+		eval[bool](t, ctx, fmt.Sprintf(`(() => { const b = document.querySelector("#machine .bars [data-mark='%s']").getBoundingClientRect(), o = document.querySelector("#machine .tracks");
 			for (const type of ["pointerdown", "pointerup"]) document.elementFromPoint(b.x + 5, b.y + 9).dispatchEvent(new PointerEvent(type, {bubbles: true, clientX: b.x + 5, clientY: b.y + 9, pointerId: 1, button: 0}));
 			return true; })()`, mark))
 	}

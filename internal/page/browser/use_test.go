@@ -64,7 +64,7 @@ func TestWatchByKeyboard(t *testing.T) {
 	require.Equal(t, "part1", eval[string](t, ctx, `document.activeElement.dataset.key`), "the focus goes with the part")
 	require.NoError(t, chromedp.Do(ctx, chromedp.Focus("[data-key=apart]")))
 	press(t, ctx, " ")
-	until(t, ctx, `document.querySelectorAll(".order li").length === 5`)
+	until(t, ctx, `document.querySelectorAll(".bars li").length === 5`)
 	require.NoError(t, chromedp.Do(ctx, chromedp.Focus("[data-key=part2]")))
 	press(t, ctx, kb.ArrowRight)
 	until(t, ctx, schedule+` === "mbaba"`)
@@ -76,7 +76,7 @@ func TestTheOrderIsDragged(t *testing.T) {
 	require.NoError(t, chromedp.Do(ctx, chromedp.DragAndDrop("[data-key=part2]", "[data-key=part1]")))
 	until(t, ctx, schedule+` === "mb2a2"`)
 	require.NoError(t, chromedp.Do(ctx, chromedp.Click("[data-key=apart]")))
-	until(t, ctx, `document.querySelectorAll(".order li").length === 5`)
+	until(t, ctx, `document.querySelectorAll(".bars li").length === 5`)
 	require.NoError(t, chromedp.Do(ctx, chromedp.DragAndDrop("[data-key=part4]", "[data-key=part2]")))
 	until(t, ctx, schedule+` === "mbaba"`)
 
@@ -249,7 +249,7 @@ func TestTheLinkToTheContentAndTheViews(t *testing.T) {
 // The parts of an order are one stop of the Tab key.
 func TestTheOrderIsOneTabStop(t *testing.T) {
 	ctx := machine(t, "ma2b2a2")
-	require.Equal(t, 1, eval[int](t, ctx, `document.querySelectorAll(".order li button[tabindex='0']").length`))
+	require.Equal(t, 1, eval[int](t, ctx, `document.querySelectorAll(".bars li button[tabindex='0']").length`))
 	require.NoError(t, chromedp.Do(ctx, chromedp.Focus("[data-key=part0]")))
 	press(t, ctx, kb.ArrowDown)
 	require.Equal(t, "part1", eval[string](t, ctx, `document.activeElement.dataset.key`))

@@ -140,7 +140,7 @@ class Timeline {
     this.insertion = el("div", { class: "insertion", hidden: true, "aria-hidden": "true" });
     this.gone = el("div", { class: "to-come", "aria-hidden": "true" });
     const whole = el("div", {
-      class: "order", style: `height:${height + (compared ? lanes.length * beforeHeight + 24 : 0)}px;width:${Math.max(c.width, compared ? new Columns(compared, false).width : 0) + 40}px`,
+      class: "tracks", style: `height:${height + (compared ? lanes.length * beforeHeight + 24 : 0)}px;width:${Math.max(c.width, compared ? new Columns(compared, false).width : 0) + 40}px`,
     }, ...lanes.map((who) => el("div", { class: "lane-line", style: `top:${top(who)}px;height:${laneHeight}px`, "aria-hidden": "true" })), this.ruler, order, ...stale, ...left, this.gone, this.line, this.insertion,
     ...(compared ? this.beside(compared, lanes, height + 18, c) : []));
     this.height = height;

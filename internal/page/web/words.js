@@ -63,9 +63,9 @@ function term(text, word) {
 function showTerm(at, word, hover) {
   const box = $("says-term");
   if (!hover && at.getAttribute("aria-expanded") === "true" && !at.dataset.hover) return hush();
-  if (hover && told && !told.dataset.hover) return;
+  if (hover && openTerm && !openTerm.dataset.hover) return;
   hush();
-  told = at;
+  openTerm = at;
   at.setAttribute("aria-expanded", "true");
   if (hover) at.dataset.hover = "1";
   box.replaceChildren(el("strong", {}, word), ": ", glossary[word]);
@@ -74,12 +74,12 @@ function showTerm(at, word, hover) {
   box.style.cssText = `width:${width}px;left:${Math.max(8, Math.min(r.left, innerWidth - width - 8)) + scrollX}px;top:${r.bottom + scrollY + 4}px`;
 }
 
-let told = null;
+let openTerm = null;
 function hush() {
   $("says-term").hidden = true;
-  told?.setAttribute("aria-expanded", "false");
-  if (told) delete told.dataset.hover;
-  told = null;
+  openTerm?.setAttribute("aria-expanded", "false");
+  if (openTerm) delete openTerm.dataset.hover;
+  openTerm = null;
 }
 addEventListener("keydown", (e) => { if (e.key === "Escape") hush(); });
 addEventListener("pointerdown", (e) => { if (!e.target.closest?.(".term, #says-term")) hush(); });
