@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"kprobelab/decoder"
 	"kprobelab/internal/film"
@@ -215,14 +216,19 @@ func signOf(text string) string {
 func (r *reel) inWords(s *film.State) Event {
 	e := Event{Who: s.Who, Text: s.Text, What: s.Text, Key: textKeys[s.Text], Lights: []string{}}
 	w := dictionaryOfEvents.Events[e.Key]
-	if w == nil || len(s.Probes) == 0 {
+	if w == nil || s.CPU < 0 || !s.CPUs[s.CPU].Known {
 		return e
 	}
-	site, ip := r.symbol(x86.Addr(s.Probes[0].At)), "unknown"
-	if s.CPU >= 0 && s.CPUs[s.CPU].Known {
-		ip = r.symbol(x86.Addr(s.CPUs[s.CPU].Regs.IP))
+	// A film does not have an event's probe. Registers with ip one past a probe are of its hit.
+	ip := x86.Addr(s.CPUs[s.CPU].Regs.IP)
+	i := slices.IndexFunc(s.Probes, func(p film.Probe) bool { return x86.Addr(p.At).Add(1) == ip })
+	if n := len(s.Probes); n > 1 && i >= 0 && slices.ContainsFunc(s.Probes[i+1:], func(p film.Probe) bool { return p.At == s.Probes[i].At }) && strings.Contains(w.What, "{probe}") {
+		i = -1 // one of several
 	}
-	e.fill(w, site, "its place", ip, s.Probes[0].Text)
+	if i < 0 || strings.Contains(w.What+w.Why, "{at}") {
+		return e
+	}
+	e.fill(w, r.symbol(x86.Addr(s.Probes[i].At)), "", r.symbol(ip), s.Probes[i].Text)
 	if v, ok := profile.ParseVersion(r.film.Head.Release); ok {
 		e.Where = dictionaryOfEvents.where(w, v)
 	}

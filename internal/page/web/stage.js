@@ -111,9 +111,9 @@ class CPUPane {
     const m = this.machine;
     m.update(this.at, "lanes", v.cpus.length, () => {
       for (const key of m.drawn.keys()) if (key.startsWith("lane ")) m.drawn.delete(key);
-      return [...v.cpus.map((c) => el("section", { class: "lane", "aria-label": c.name })), el("section", { class: "lane", "aria-label": "Probes" }), el("section", { class: "lane", "aria-label": "Log" })];
+      return [...v.cpus.map((c) => el("div", { class: "lane", role: "group", "aria-label": c.name })), el("div", { class: "lane", role: "group", "aria-label": "Probes" }), el("div", { class: "lane", role: "group", "aria-label": "Log" })];
     });
-    const sections = this.at.querySelectorAll(":scope > section");
+    const sections = this.at.querySelectorAll(":scope > .lane");
     v.cpus.forEach((c, i) => m.update(sections[i], `lane ${i}`, c, () => this.lane(c, i)));
     m.update(sections[v.cpus.length], "lane probes", v.probes, () => [
       el("h3", {}, v.probes.length === 1 ? "Probe" : "Probes"),

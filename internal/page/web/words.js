@@ -36,8 +36,8 @@ const sourceOf = (w) => `https://elixir.bootlin.com/linux/v${w.release}/A/ident/
 
 // glossary has the words of docs/glossary.md, the longest first.
 const glossary = JSON.parse($("glossary").textContent || "{}");
-const terms = Object.keys(glossary).sort((a, b) => b.length - a.length);
-const termPattern = terms.length ? new RegExp(`(?<![\\w-])(${terms.map((t) => t.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})(s|ed)?(?![\\w-])`, "gi") : null;
+const terms = Object.keys(glossary).filter((t) => !["A", "View", "Reader"].includes(t)).sort((a, b) => b.length - a.length);
+const termPattern = terms.length ? new RegExp(`(?<![\\w-])(${terms.map((t) => t.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})(s|ed)?(?![\\w-])`, "g") : null;
 
 // explained makes the words of the glossary that a text has buttons that explain them, each once.
 function explained(text) {
@@ -45,8 +45,8 @@ function explained(text) {
   const list = [], seen = new Set();
   let from = 0;
   for (const m of text.matchAll(termPattern)) {
-    const word = terms.find((t) => t.toLowerCase() === m[1].toLowerCase());
-    if (seen.has(word) || (word.length < 3 && word !== m[1])) continue;
+    const word = m[1];
+    if (seen.has(word)) continue;
     seen.add(word);
     list.push(text.slice(from, m.index), term(m[0], word));
     from = m.index + m[0].length;
