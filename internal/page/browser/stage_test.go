@@ -28,7 +28,7 @@ const laptopWidth, laptopHeight = 1366, 768
 // On a laptop nobody scrolls while stepping: the caption, the row of the CPU, Forward and the timeline are in sight at every step, and the columns
 // stay where they are.
 func TestNobodyScrollsWhileStepping(t *testing.T) {
-	for _, n := range []int{1, 7} {
+	for _, n := range []int{1, 9} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			ctx := tab(t, page(t)+fmt.Sprintf("#lesson?n=%d", n))
 			require.NoError(t, chromedp.Do(ctx, chromedp.EmulateViewport(laptopWidth, laptopHeight)))
@@ -134,27 +134,27 @@ func TestWordsBesideEachStep(t *testing.T) {
 
 // The five bytes: a write shows the old byte under the new one, and who wrote it; with reduced motion nothing moves.
 func TestTheFiveBytes(t *testing.T) {
-	ctx := tab(t, page(t)+"#lesson?n=7&schedule=amw7a5w10")
-	until(t, ctx, `lesson.machine?.view?.steps === 24`)
+	ctx := tab(t, page(t)+"#watch?probes=kprobe+opt_yes&calls=opt_yes(1)%0Aopt_yes(2)&release=6.1&schedule=amw7a5w10")
+	until(t, ctx, `watch.machine?.view?.steps === 24`)
 	eval[bool](t, ctx, `(Element.prototype.animate = () => { window.stirred = (window.stirred ?? 0) + 1; return {}; }, true)`)
-	cells := `[...document.querySelectorAll("#lesson-machine .cell")].slice(0, 5).map((c) => c.textContent)`
+	cells := `[...document.querySelectorAll("#machine .cell")].slice(0, 5).map((c) => c.textContent)`
 	require.Equal(t, "e9", eval[[]string](t, ctx, cells)[0])
-	require.Equal(t, "48", eval[string](t, ctx, `document.querySelector("#lesson-machine .byte-col .was").textContent`))
-	require.Equal(t, "DCR,JTPR", eval[string](t, ctx, `[...document.querySelectorAll("#lesson-machine .bracket")].map((b) => b.textContent).join()`))
-	there := eval[int](t, ctx, `lesson.machine.view.steps`)
-	require.NoError(t, chromedp.Do(ctx, chromedp.Click(`#lesson-machine [data-key=byte2]`)))
-	until(t, ctx, fmt.Sprintf(`lesson.machine.view.steps < %d && document.querySelector("#lesson-machine .asked").textContent.includes("was written in this step")`, there))
-	require.Contains(t, eval[string](t, ctx, `document.querySelector("#lesson-machine .caption").textContent`), "text_poke writes the tail")
+	require.Equal(t, "48", eval[string](t, ctx, `document.querySelector("#machine .byte-col .was").textContent`))
+	require.Equal(t, "DCR,JTPR", eval[string](t, ctx, `[...document.querySelectorAll("#machine .bracket")].map((b) => b.textContent).join()`))
+	there := eval[int](t, ctx, `watch.machine.view.steps`)
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click(`#machine [data-key=byte2]`)))
+	until(t, ctx, fmt.Sprintf(`watch.machine.view.steps < %d && document.querySelector("#machine .asked").textContent.includes("was written in this step")`, there))
+	require.Contains(t, eval[string](t, ctx, `document.querySelector("#machine .caption").textContent`), "text_poke writes the tail")
 	require.Equal(t, "cc", eval[[]string](t, ctx, cells)[0])
 	// Until the synchronization, the CPUs may fetch the old bytes.
-	require.True(t, slices.Contains(eval[[]string](t, ctx, `[...document.querySelectorAll("#lesson-machine .stale-byte")].map((c) => c.title)`), "CPU 1 may still fetch f8"))
+	require.True(t, slices.Contains(eval[[]string](t, ctx, `[...document.querySelectorAll("#machine .stale-byte")].map((c) => c.title)`), "CPU 1 may still fetch f8"))
 	require.Positive(t, eval[int](t, ctx, `window.stirred ?? 0`), "bytes turn")
 	still(t, ctx)
-	eval[bool](t, ctx, `(window.stirred = 0, lesson.machine.forward())`)
-	eval[bool](t, ctx, `lesson.machine.forward()`)
+	eval[bool](t, ctx, `(window.stirred = 0, watch.machine.forward())`)
+	eval[bool](t, ctx, `watch.machine.forward()`)
 	require.Zero(t, eval[int](t, ctx, `window.stirred`))
 	// A return probe's instances are cards.
-	ctx = tab(t, page(t)+"#lesson?n=4&schedule=ma30")
-	until(t, ctx, `!!document.querySelector("#lesson-machine .card")`)
-	require.Len(t, eval[[]string](t, ctx, `[...document.querySelectorAll("#lesson-machine .card")].map((c) => c.textContent)`), 1)
+	ctx = tab(t, page(t)+"#watch?probes=kretprobe+fib%3A1&calls=fib(3)&release=6.1&schedule=ma30")
+	until(t, ctx, `!!document.querySelector("#machine .card")`)
+	require.Len(t, eval[[]string](t, ctx, `[...document.querySelectorAll("#machine .card")].map((c) => c.textContent)`), 1)
 }

@@ -60,13 +60,13 @@ class FiveBytes {
       el("div", { class: "row-names", "aria-hidden": "true" }, el("span", { class: "stand" }), el("span", { class: "name-cell" }, "memory"), el("span", { class: "was" }, s.cells.some((c) => c.value !== c.was) ? "was" : ""), ...stale.map((i) => el("span", { class: "fetched" }, `CPU ${i}`))),
       el("div", { class: "byte-cols" }, ...cells,
         s.ftrace ? "" : el("div", { class: "brackets" },
-          el("span", { class: "bracket dcr", style: `grid-column: 1 / span ${Math.min(s.dcr, s.cells.length)}` }, ...explained("DCR")),
-          s.cells.length > 1 ? el("span", { class: "bracket jtpr", style: `grid-column: 2 / span ${Math.min(5, s.cells.length - 1)}` }, ...explained("JTPR")) : "")));
+          el("span", { class: "bracket dcr", style: `grid-column: 1 / span ${Math.min(s.dcr, s.cells.length)}` }, ...glossed("DCR")),
+          s.cells.length > 1 ? el("span", { class: "bracket jtpr", style: `grid-column: 2 / span ${Math.min(5, s.cells.length - 1)}` }, ...glossed("JTPR")) : "")));
     const slot = v.code.find((c) => c.kind === "slot" && c.address === s.slot), detour = v.code.find((c) => c.kind === "detour" && c.address === s.detour);
     return [
       el("div", { class: "five-part" }, el("h3", {}, s.place, s.ftrace ? el("span", { class: "soft" }, " (an fentry site)") : ""), strip),
-      el("div", { class: "five-part", "data-fly": "slot" }, el("h3", {}, ...explained("slot")), this.made(slot, lit.is.has("slot"), mine), el("div", { class: "stand" }, ...tokens((h) => h.at === "slot"))),
-      el("div", { class: "five-part", "data-fly": "detour" }, el("h3", {}, ...explained("detour buffer")), this.detour(detour, lit.is.has("detour"), mine, jump), el("div", { class: "stand" }, ...tokens((h) => h.at === "detour"))),
+      el("div", { class: "five-part", "data-fly": "slot" }, el("h3", {}, ...glossed("slot")), this.made(slot, lit.is.has("slot"), mine), el("div", { class: "stand" }, ...tokens((h) => h.at === "slot"))),
+      el("div", { class: "five-part", "data-fly": "detour" }, el("h3", {}, ...glossed("detour buffer")), this.detour(detour, lit.is.has("detour"), mine, jump), el("div", { class: "stand" }, ...tokens((h) => h.at === "detour"))),
       el("div", { class: "five-part" }, el("h3", {}, s.pool ? "instances" : "elsewhere"), s.pool ? el("ul", { class: "cards" }, ...s.pool.map((c) => el("li", { class: c.who ? "card used" : "card" }, c.who ? el("strong", {}, c.who) : "free", c.who ? el("span", {}, ` returns to ${c.returns}`) : ""))) : "",
         el("div", { class: "stand away" }, ...here.map((h, i) => (["elsewhere", "outside", "returned", "failed"].includes(h.at) || (h.at === "kernel" && h.cell === null) ? this.token(i, h) : "")))),
     ];

@@ -13,13 +13,13 @@ class Caption {
     const m = this.machine, e = v.events[v.sub];
     const text = m.note || (e ? e.what || `${e.who}: ${e.text}` : v.did) || (v.steps ? `Step ${v.steps} is at its end.` : "Nobody has taken a step yet.");
     if (this.what.textContent !== text) {
-      this.what.replaceChildren(...explained(text));
+      this.what.replaceChildren(...glossed(text));
       this.what.title = "";
     }
     const of = m.note ? null : e;
     m.update(this.why, "why", [of?.why, of?.where, v.sub, v.events.length, text], () => [
       of && v.events.length > 1 ? el("span", { class: "count" }, `event ${v.sub + 1} of ${v.events.length} `) : "",
-      ...explained(of?.why ?? ""),
+      ...glossed(of?.why ?? ""),
       of?.where ? el("span", { class: "where" }, " In Linux ", of.where.release, ": ", el("a", { href: sourceOf(of.where), rel: "noreferrer", target: "_blank" }, el("code", {}, of.where.function)), ", ", of.where.file) : ""]);
     this.lights(v, of);
   }
@@ -39,8 +39,8 @@ const glossary = JSON.parse($("glossary").textContent || "{}");
 const terms = Object.keys(glossary).filter((t) => !["A", "View", "Reader"].includes(t)).sort((a, b) => b.length - a.length);
 const termPattern = terms.length ? new RegExp(`(?<![\\w-])(${terms.map((t) => t.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})(s|ed)?(?![\\w-])`, "g") : null;
 
-// explained makes the words of the glossary that a text has buttons that explain them, each once.
-function explained(text) {
+// glossed makes the words of the glossary that a text has buttons that explain them, each once.
+function glossed(text) {
   if (!termPattern) return [text];
   const list = [], seen = new Set();
   let from = 0;
