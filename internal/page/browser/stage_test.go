@@ -1,26 +1,15 @@
 package browser
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 )
-
-// still asks the page to move nothing.
-func still(t *testing.T, ctx context.Context) {
-	t.Helper()
-	_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "reduce"}},
-	})
-	require.NoError(t, err)
-}
 
 // laptopWidth and laptopHeight are a laptop's window.
 const laptopWidth, laptopHeight = 1366, 768
@@ -118,9 +107,7 @@ func TestTwoRunsOverEachOther(t *testing.T) {
 func TestWordsBesideEachStep(t *testing.T) {
 	ctx := tab(t, page(t)+"#lesson?n=1")
 	until(t, ctx, `!!lesson.machine.view`)
-	for range 2 {
-		eval[bool](t, ctx, `lesson.machine.forward()`)
-	}
+	eval[bool](t, ctx, `lesson.machine.forward()`)
 	require.Equal(t, "CPU 0 executes the int3 at strlen+0x5: a trap. regs->ip is strlen+0x6, one past it.", eval[string](t, ctx, `document.querySelector("#lesson-machine .caption").textContent`))
 	require.Contains(t, eval[string](t, ctx, `document.querySelector("#lesson-machine .because").textContent`), "In Linux 6.1: kprobe_int3_handler, arch/x86/kernel/kprobes/core.c")
 	require.True(t, strings.HasSuffix(eval[string](t, ctx, `document.querySelector("#lesson-machine .where a").href`), "/linux/v6.1/A/ident/kprobe_int3_handler"))
