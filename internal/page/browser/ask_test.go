@@ -124,6 +124,10 @@ func TestTheAnswerIsUnderItsRowOnAPhone(t *testing.T) {
 	require.Equal(t, "beside", eval[string](t, ctx, `$("detail").parentNode.id`))
 	appear(t, ctx, "light", 360)
 	until(t, ctx, `$("detail").closest("tr")?.previousSibling.dataset.row === "5"`)
+	require.Equal(t, 1, eval[int](t, ctx, `new Set([...document.querySelector("#detail .picture tr").cells].map((c) => Math.round(c.getBoundingClientRect().top))).size`), "the picture's cells are in a line")
+	require.Empty(t, eval[string](t, ctx, `[...$("detail").querySelectorAll("p, h3, h4, li, .verdict")].filter((x) => x.getBoundingClientRect().right > innerWidth).map((x) => x.textContent).join()`), "nothing is cut")
+	eval[bool](t, ctx, `($("share").open = true)`)
+	require.True(t, eval[bool](t, ctx, `(() => { const b = document.querySelector("#share > div").getBoundingClientRect(); return b.left >= 0 && b.right <= innerWidth; })()`), "the menu is on the page")
 	appear(t, ctx, "light", 1366)
 	until(t, ctx, `$("detail").parentNode.id === "beside"`)
 }

@@ -353,7 +353,7 @@ function draw() {
       el("span", { class: "refused" }, "refused"), el("span", { class: "inside" }, "inside of an instruction")),
     el("div", { class: "rows" }, document.createElementNS("http://www.w3.org/2000/svg", "svg"),
       // On a narrow page the answer is below its instruction: then only the roles say that this is a table.
-      el("table", { class: "code answers", role: "table" },
+      el("table", { class: `code answers${rows.length > 200 ? " many" : ""}`, role: "table" },
         el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, ...["at", "bytes", "instruction", "a probe here"].map((h) => el("th", { scope: "col", role: "columnheader" }, h)))),
         el("tbody", { role: "rowgroup" }, ...rows))));
   redraw.disconnect();
