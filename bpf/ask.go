@@ -11,26 +11,33 @@ import (
 )
 
 // Ask asks kernels about the programs of an object, as many at once as there are processors. find returns the dump of a booted
-// kernel by the name that the user gave it; it is called for one kernel after another. A kernel that cannot be asked has its
+// kernel by the name that the user gave it; it is called for one kernel after another, before the first is asked. A kernel that cannot be asked has its
 // reason in its column, and the first such error is returned beside the whole table. ErrObject and ErrLoader are of all kernels:
 // there is no table then.
 func Ask(ctx context.Context, file string, object []byte, kernels []string, find func(ctx context.Context, kernel string) (dump string, err error), o *Options) (*Table, error) {
 	t := &Table{Object: file, Columns: make([]Column, len(kernels))}
 	failed := make([]error, len(kernels))
-	var group sync.WaitGroup
-	places := make(chan bool, runtime.GOMAXPROCS(0))
+	dumps := make([]string, len(kernels))
 	for n, kernel := range kernels {
-		c := &t.Columns[n]
-		c.Kernel = kernel
-		dump, err := find(ctx, kernel)
-		if err != nil {
-			failed[n] = err
+		t.Columns[n].Kernel = kernel
+		dumps[n], failed[n] = find(ctx, kernel)
+	}
+	var group sync.WaitGroup
+	var telling sync.Mutex
+	places, done := make(chan bool, runtime.GOMAXPROCS(0)), int64(0)
+	for n := range kernels {
+		if failed[n] != nil {
 			continue
 		}
 		places <- true
 		group.Go(func() {
-			failed[n] = c.ask(ctx, dump, object, o)
+			failed[n] = t.Columns[n].ask(ctx, dumps[n], object, o)
 			<-places
+			telling.Lock()
+			defer telling.Unlock()
+			if done++; o.Progress != nil {
+				o.Progress(done, int64(len(kernels)))
+			}
 		})
 	}
 	group.Wait()

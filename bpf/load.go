@@ -24,6 +24,8 @@ type Options struct {
 	Loader []byte
 	// Verbose: the verifier's log has each instruction and its state, of programs that load, too.
 	Verbose bool
+	// Progress is called by Ask, one call after another, when a kernel has been asked; it may be nil.
+	Progress func(done, total int64)
 	// Lab is how Ask opens each kernel. Its Budget is that of an object, Budget if it is 0.
 	Lab kprobelab.Options
 }

@@ -120,15 +120,11 @@ func alias(a x86.Addr) uint64 { return uint64(a) & (1<<48 - 1) }
 // setModes sets the modes of a booted kernel's CPU: paging, write protection, SSE, the kernel's
 // segments.
 func (c *cpu) setModes() error {
-	cr4, err := c.uc.RegRead(unicorn.X86_REG_CR4) // with OSXSAVE where the model has it
-	if err != nil {
-		return err
-	}
 	for _, r := range []struct {
 		reg   int
 		value uint64
 	}{
-		{unicorn.X86_REG_CR4, cr4 | 0x6f0},
+		{unicorn.X86_REG_CR4, 0x6f0}, // without OSXSAVE and FSGSBASE, which some releases of Unicorn begin with
 		{unicorn.X86_REG_CR0, 0x80050033},
 		{unicorn.X86_REG_CS, x86.KernelCS},
 		{unicorn.X86_REG_SS, x86.KernelDS},

@@ -121,13 +121,14 @@ tests_race() {
 	guests="$guests|^(FuzzNestedRuns|Test(GuestCodeCannotOverrunTheTranslations|RealKernelFunctions|(Long)?Patched(Code|Blocks)DoNotPileUp|HandlersDoNotPileUp|OneHandlerCallsTooMuch))\$"
 	guests="$guests|^Test(EveryRowIsDecoded|LengthsAgainstObjdump|ReadersAgreeOnEveryRow|KernelViewIsTheKernels|EveryOpcodeComesUp)\$"
 	guests="$guests|^Test(UprobesAgainstImage|ImageDecides(AsTheRules|AgainstWrongRules)|WrongRulesShow|FunctionsThatDoNotAnswer|BootedKernelsAgreeWithTheRules)\$"
-	guests="$guests|^Test(DifferencesAnswerTheSame|ShrinkGoesOn|DifferencesWithoutTheirBase|TwoBuildsOfOneRelease)\$"
+	guests="$guests|^Test(DifferencesAnswerTheSame|ShrinkGoesOn|DifferencesWithoutTheirBase|TwoBuildsOfOneRelease|ImagesAgreeWithTheRules)\$"
+	guests="$guests|^(FuzzDecode|Test(VerdictsOfTheKernels|ObjectsThatAreNone|ShardsOfCommandsAreOneRun))\$"
 	# shellcheck disable=SC2086
 	tests -race -short -timeout 30m -skip "$guests" $packages
 }
 
 # What runs no guest code is the same there, and make test has run it: whole packages, and the longest scripts of the
-# command line. go vet sees other files only in packages with a build constraint of cgo; of the rest, it would say the
+# command line; so do limits that the engine has no part in. go vet sees other files only in packages with a build constraint of cgo; of the rest, it would say the
 # same twice.
 vet_and_test() {
 	differ=$(go list -f '{{.Dir}}' ./... | while read -r dir; do
@@ -139,7 +140,7 @@ vet_and_test() {
 	packages=$(go list -test -f '{{.ImportPath}} {{join .Deps " "}}' ./... |
 		awk '$1 ~ /\.test$/ && / kprobelab\/interp( |$)/ { sub(/\.test$/, "", $1); print $1 }')
 	# shellcheck disable=SC2086
-	tests -short -skip '^TestScripts$/^(decode|decode_vendor|decoder|explore)$' $packages
+	tests -short -skip '^TestScripts$/^(decode|decode_vendor|decoder|explore)$|^Test(ShardsOfCommandsAreOneRun|PipesAndEpollsOfManyProcessesAreBounded|MemoryOfAProgramIsBounded)$' $packages
 }
 
 # Unicorn and FUSE are for Linux; the rest of the program is for every system. One system

@@ -49,7 +49,9 @@ func bpfTable(ctx context.Context, t *term, c *cli.Command, file string, o *bpf.
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	o.Progress = t.Counter("bpf", "kernels")
 	table, err := bpf.Ask(ctx, file, object, list, func(ctx context.Context, kernel string) (string, error) { return t.bootedKernel(ctx, c, kernel) }, o)
+	t.ProgressDone()
 	switch {
 	case errors.Is(err, bpf.ErrObject):
 		return fail(exitImage, fmt.Errorf("%s: %w", file, err))

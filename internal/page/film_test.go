@@ -9,6 +9,7 @@ import (
 
 	"kprobelab"
 	"kprobelab/internal/integration/dumps"
+	"kprobelab/internal/integration/dumps/runs"
 	"kprobelab/internal/page"
 	"kprobelab/run"
 )
@@ -118,7 +119,7 @@ func TestADroppedDump(t *testing.T) {
 func TestAFilmOfEachDump(t *testing.T) {
 	for _, name := range dumps.Running {
 		t.Run(name, func(t *testing.T) {
-			img, err := kprobelab.OpenImage(dumps.File(t, name), nil)
+			img, err := kprobelab.OpenImage(runs.File(t, name), nil)
 			require.NoError(t, err)
 			probe, err := run.Kprobe("vfs_read")
 			require.NoError(t, err)

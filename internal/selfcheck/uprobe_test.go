@@ -51,8 +51,11 @@ func TestUprobesAgainstImage(t *testing.T) {
 					different = append(different, what)
 				}
 			}
-			n, drawn := 2000, 40000
-			if testing.Short() {
+			n, drawn := 500, 10000
+			switch {
+			case os.Getenv("KPROBELAB_SOAK") != "":
+				n, drawn = 2000, 40000
+			case testing.Short():
 				n, drawn = 60, 1500
 			}
 			random := rand.New(rand.NewPCG(1, 2))
