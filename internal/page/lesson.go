@@ -75,16 +75,18 @@ var lessons = ownLessons()
 func ownLessons() (list []Lesson) {
 	names, err := fs.Glob(lessonFiles, "lessons/*.json")
 	for _, name := range names {
-		var b []byte
 		var l *Lesson
-		if b, err = lessonFiles.ReadFile(name); err == nil {
-			if l, err = readLesson(b); err == nil {
-				list = append(list, *l)
-			}
+		b, wrong := lessonFiles.ReadFile(name)
+		if wrong == nil {
+			l, wrong = readLesson(b)
 		}
-		if err != nil {
-			panic(fmt.Sprintf("BUG: %s: %v", name, err)) // the files are part of the program
+		if wrong != nil {
+			panic(fmt.Sprintf("BUG: %s: %v", name, wrong)) // the files are part of the program
 		}
+		list = append(list, *l)
+	}
+	if err != nil {
+		panic("BUG: " + err.Error())
 	}
 	return list
 }
