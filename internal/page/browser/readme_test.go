@@ -25,6 +25,7 @@ func TestThePictureOfREADME(t *testing.T) {
 	ctx := tab(t, page(t)+viewsOf["image"])
 	appear(t, ctx, "light", readmeWidth)
 	settled(t, ctx, "image")
+	until(t, ctx, `document.querySelector("#asking").hidden`)
 	top := eval[float64](t, ctx, `[...document.querySelectorAll("h2, h3")].find((h) => h.textContent === "The function").getBoundingClientRect().top + scrollY`)
 	b, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
 	require.NoError(t, err)
