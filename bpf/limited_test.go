@@ -44,3 +44,13 @@ func TestAnswersThatAreNone(t *testing.T) {
 		require.Len(t, list, c.kept, name)
 	}
 }
+
+// TestABuildWithoutTheLoader: the error names the command that makes one.
+func TestABuildWithoutTheLoader(t *testing.T) {
+	if builtLoader != nil {
+		t.Skip("this build has the loader (tag bpfloader; make test builds without it)")
+	}
+	_, err := Load(nil, []byte("\x7fELF"), nil)
+	require.ErrorIs(t, err, ErrLoader)
+	require.ErrorContains(t, err, "make build")
+}

@@ -2,6 +2,7 @@ package bpf
 
 import (
 	"bytes"
+	"debug/elf"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ type Options struct {
 	Verbose bool
 	// Progress is called by Ask, one call after another, when a kernel has been asked; it may be nil.
 	Progress func(done, total int64)
-	// Lab is how Ask opens each kernel. Its Budget is that of an object, Budget if it is 0.
+	// Lab has Ask's options for each kernel. Its field Budget bounds one object; 0 means the constant Budget.
 	Lab kprobelab.Options
 }
 
@@ -50,10 +51,13 @@ const (
 )
 
 // Load asks a kernel about the programs of an object, in the order of their names. The kernel stays as it is after that, with no
-// program loaded. The error is ErrLoader, ErrObject, or the machine's; then those come beside it that were answered before.
+// program loaded. The error is ErrLoader, ErrObject, or the machine's. Earlier answers come with the machine's error.
 func Load(k *booted.Kernel, object []byte, o *Options) ([]answer.Program, error) {
 	if o == nil {
 		o = &Options{}
+	}
+	if !bytes.HasPrefix(object, []byte(elf.ELFMAG)) {
+		return nil, fmt.Errorf("%w: it is no ELF file (clang -target bpf -O2 -g -c makes one of C)", ErrObject)
 	}
 	loader := o.Loader
 	if loader == nil {

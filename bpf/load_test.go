@@ -20,7 +20,7 @@ import (
 	"kprobelab/internal/integration/dumps/runs"
 )
 
-// loader is the program of the guest, which the tests build themselves.
+// loader builds the program of the guest.
 var loader = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "bpfloader")
 	if err != nil {
@@ -136,7 +136,7 @@ func TestObjectsThatAreNone(t *testing.T) {
 // programs after it are asked.
 func TestProgramsAtTheVerifiersLimit(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the verifier takes a million instructions")
+		t.Skip("shortened: the verifier takes a million instructions (make check runs it)")
 	}
 	data := object{[]program{endless(), fine("last", "kprobe/vfs_read")}}.build()
 	names := []string{"6.1"}
@@ -182,13 +182,4 @@ a        kprobe/vfs_read  -    attaches
 5.4
   there is no such kernel
 `, out.String())
-}
-
-// TestABuildWithoutTheLoader says what makes it.
-func TestABuildWithoutTheLoader(t *testing.T) {
-	_, err := bpf.Load(nil, nil, nil)
-	if err == nil {
-		t.Skip("this build has the loader")
-	}
-	require.ErrorIs(t, err, bpf.ErrLoader)
 }

@@ -13,7 +13,7 @@ import (
 	"kprobelab/internal/printable"
 )
 
-// Column is what one kernel answered.
+// Column has the answers of one kernel.
 type Column struct {
 	// Kernel is its name as the user wrote it, Release its release.
 	Kernel  string `json:"kernel"`
@@ -63,7 +63,7 @@ func word(p *answer.Program) string {
 	return "attaches"
 }
 
-// reason says why a program does not attach, and where; "" if it does.
+// reason is the text of a failure, with its place; "" for a program that attaches.
 func reason(p *answer.Program) string {
 	text := p.AttachError
 	if !p.Loads {
@@ -107,7 +107,7 @@ func (t *Table) names() (names []string) {
 	return names
 }
 
-// Text writes a row for each program and a column for each kernel, then what the kernels said, the same once.
+// Text writes a row for each program and a column for each kernel. The reasons come after, equal ones once.
 func (t *Table) Text(w io.Writer, verbose bool) error {
 	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprint(tw, "program\tsection")
@@ -143,7 +143,7 @@ func (t *Table) Text(w io.Writer, verbose bool) error {
 	return err
 }
 
-// reasons writes what the kernels said of a program.
+// reasons writes the kernels' reasons about a program.
 func (t *Table) reasons(b *strings.Builder, name string, verbose bool) {
 	kernels := map[string][]string{}
 	var said []string

@@ -1,10 +1,10 @@
-// Package answer has what a kernel said of the programs of a BPF object, as the loader in the guest writes it.
+// Package answer has a kernel's answers about the programs of a BPF object, as the loader in the guest writes them.
 //
 // It must not know how programs are loaded, nor how an answer is shown.
 package answer
 
-// Line is a line of what the loader writes: first the names of all programs, or why the object could not be read; then a program's
-// answer as soon as it is there.
+// Line is a line of the loader's output. The first has the names of all programs, or the error of an object that could not be
+// read. Each of the others has the answer about one program.
 type Line struct {
 	Error   string   `json:"error,omitempty"`
 	Names   []string `json:"names,omitempty"`
@@ -33,7 +33,7 @@ type Program struct {
 	Log string `json:"log,omitempty"`
 }
 
-// Place is an instruction, and the line of source that it comes from, where .BTF.ext has it.
+// Place is an instruction. .BTF.ext may have its line of source.
 type Place struct {
 	Instruction int    `json:"instruction"`
 	File        string `json:"file,omitempty"`

@@ -27,7 +27,7 @@ func TestMemoryThatTheSystemDoesNotGive(t *testing.T) {
 		return
 	}
 	if underRace {
-		t.Skip("the race detector's own memory does not fit into the little that is left to a process here")
+		t.Skip("the race detector's own memory does not fit into the little that is left to a process here (make test runs it without)")
 	}
 	for name, size := range map[string]int64{"little_more": 320 << 20, "much_more": 1 << 30, "fits": 40 << 20} {
 		t.Run(name, func(t *testing.T) {

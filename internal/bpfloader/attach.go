@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path"
 	"runtime"
@@ -22,7 +23,7 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// errNotAsked is a program that is not attached, because its section does not say to what, or because the loader cannot.
+// errNotAsked: the kernel was not asked to attach the program. Its section names no place, or the loader does not attach its kind.
 var errNotAsked = errors.New("not attached")
 
 // attach attaches a program as its section says, and detaches it.
@@ -41,7 +42,7 @@ func (l *loader) attach(a *answer.Program, spec *ebpf.ProgramSpec, p *ebpf.Progr
 	_ = at.Close() // the link's end is the program's
 }
 
-// refused says why a program is not attached: the kernel's errno where there is one.
+// refused gives the kernel's errno and its text, or the text of another error.
 func refused(err error) string {
 	if e := unix.Errno(0); errors.As(err, &e) {
 		return unix.ErrnoName(e) + ": " + e.Error()
@@ -191,7 +192,7 @@ func attachPerf(p *ebpf.Program) (io.Closer, error) {
 	return attachEvent(attr, -1, 0, p)
 }
 
-// functions are the kernel's functions that the function tracer can have, and that match a pattern with * and ?.
+// functions lists the traceable functions of the kernel that match a pattern. * and ? are special in it.
 func functions(pattern string) ([]string, error) {
 	if !strings.ContainsAny(pattern, "*?") {
 		return []string{pattern}, nil
@@ -200,19 +201,22 @@ func functions(pattern string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var names []string
+	plain := strings.NewReplacer(`\`, `\\`, "[", `\[`).Replace(pattern)
+	names := map[string]bool{}
 	for line := range strings.Lines(string(list)) {
 		name, _, _ := strings.Cut(strings.TrimSpace(line), " ") // a module's name comes after
-		if ok, err := path.Match(pattern, name); err != nil {
+		ok, err := path.Match(plain, name)
+		if err != nil {
 			return nil, err
-		} else if ok && !slices.Contains(names, name) {
-			names = append(names, name)
+		}
+		if ok {
+			names[name] = true
 		}
 	}
 	if len(names) == 0 {
 		return nil, fmt.Errorf("no function matches %s", pattern)
 	}
-	return names, nil
+	return slices.Sorted(maps.Keys(names)), nil
 }
 
 // attachUser attaches to FILE:FUNCTION or FILE:OFFSET of a program in the guest.

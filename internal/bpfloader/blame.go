@@ -60,7 +60,7 @@ func place(list asm.Instructions, n int) *answer.Place {
 // relocationText is the text of a relocation: the kind, a type's kind and name, and the accessor.
 var relocationText = regexp.MustCompile(`^CORERelocation\((\w+), \w+:"([^"]*)"\[([\d:]*)\]`)
 
-// relocation names what the relocation of an instruction wants of the kernel: a field, a type, an enumerator; "" if it has none.
+// relocation names the field, the type or the enumerator of an instruction's relocation; "" if it has none.
 func (l *loader) relocation(list asm.Instructions, n int) string {
 	at := 0
 	for i := range list {
@@ -80,8 +80,7 @@ func (l *loader) relocation(list asm.Instructions, n int) string {
 	return ""
 }
 
-// accessed is the field of a type to which an accessor leads: after the first index, which counts whole types, the numbers of
-// members and of elements.
+// accessed follows an accessor to a field of a type. Its first index counts whole types, the others number members and elements.
 func (l *loader) accessed(name string, accessor []string) string {
 	types, err := l.spec.Types.AnyTypesByName(name)
 	if err != nil || len(types) == 0 {

@@ -20,7 +20,7 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// loader has an object whose programs are loaded.
+// loader loads the programs of an object.
 type loader struct {
 	spec *ebpf.CollectionSpec
 	// verbose: the log has each instruction, of programs that load, too.
@@ -65,8 +65,8 @@ func (l *loader) programs(from int, tell func(answer.Line) error) error {
 	return err
 }
 
-// program loads a program with the maps that it uses, and attaches it. First the verifier tells its figures and its reason alone,
-// which costs little; if there is more to be seen, it verifies again and writes its log.
+// program loads a program with the maps that it uses, and attaches it. The first load asks the verifier for its reason and its
+// figures. A refused program is verified again, with the log; with verbose, every program.
 func (l *loader) program(p *ebpf.ProgramSpec) *answer.Program {
 	a := &answer.Program{Name: p.Name, Section: p.SectionName, Instructions: size(p.Instructions)}
 	if p.Type == ebpf.UnspecifiedProgram {
@@ -80,11 +80,13 @@ func (l *loader) program(p *ebpf.ProgramSpec) *answer.Program {
 		if l.verbose {
 			level = ebpf.LogLevelInstruction | ebpf.LogLevelStats
 		}
-		if c != nil {
-			c.Close()
+		again, err := l.load(p, level)
+		if (err == nil) == a.Loads && errnoOf(err) == a.Errno { // else the log has no room, and the first answer stands
+			l.tell(a, p, again, err)
 		}
-		c, err = l.load(p, level)
-		l.tell(a, p, c, err)
+		if again != nil {
+			again.Close()
+		}
 	}
 	a.Log = cut(a.Log)
 	if c != nil {
@@ -107,7 +109,7 @@ func (l *loader) load(p *ebpf.ProgramSpec, level ebpf.LogLevel) (*ebpf.Collectio
 	return ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: level}})
 }
 
-// tell says what came of a load.
+// tell puts the result of a load into the answer.
 func (l *loader) tell(a *answer.Program, p *ebpf.ProgramSpec, c *ebpf.Collection, err error) {
 	a.Loads = err == nil
 	if c != nil {
@@ -138,7 +140,7 @@ func (l *loader) refusal(p *ebpf.ProgramSpec, err error) string {
 		return err.Error()
 	}
 	line, n := last(v.Log)
-	if errnoOf(v.Cause) == "" { // the loader's own: the program asks for what this kernel's types have not
+	if errnoOf(v.Cause) == "" { // the loader's own error: this kernel lacks a type or a field
 		text := v.Cause.Error()
 		if name := l.relocation(p.Instructions, n); name != "" {
 			text += ": this kernel has no " + name
@@ -194,7 +196,7 @@ func figures(log string) (verified, states int) {
 	return verified, states
 }
 
-// cut leaves a log's beginning and its end, where the verifier's reason is.
+// cut takes the middle out of a long log. The verifier's reason is at the end.
 func cut(log string) string {
 	const half = bounded.BPFLog / 2
 	if len(log) <= 2*half {

@@ -213,7 +213,7 @@ func TestAPairOfThePackagesModule(t *testing.T) {
 				return k.Modprobe(t.Context(), name, code, "")
 			})
 			if errors.Is(err, kernels.ErrKernel) || errors.Is(err, kernels.ErrOffline) {
-				t.Skip("the package of the dump's kernel is not kept here (kprobelab kernels fetch has it)")
+				t.Skip("the package of the dump's kernel is not kept here (kprobelab exec --modprobe veth fetches it; CI has that of 6.1)")
 			}
 			require.NoError(t, err)
 			require.NotZero(t, loaded)
