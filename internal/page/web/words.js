@@ -10,7 +10,8 @@ class Caption {
   }
 
   draw(v) {
-    const m = this.machine, e = v.events[v.sub];
+    // At the end of a step its last event stays, unless the step has a sentence of its own.
+    const m = this.machine, n = v.did ? v.sub : Math.min(v.sub, v.events.length - 1), e = v.events[n];
     const text = m.note || (e ? e.what || `${e.who}: ${e.text}` : v.did) || (v.steps ? `Step ${v.steps} is at its end.` : "Nobody has taken a step yet.");
     if (this.what.textContent !== text) {
       this.what.replaceChildren(...glossed(text));
@@ -18,7 +19,7 @@ class Caption {
     }
     const of = m.note ? null : e;
     m.update(this.why, "why", [of?.why, of?.where, v.sub, v.events.length, text], () => [
-      of && v.events.length > 1 ? el("span", { class: "count" }, `event ${v.sub + 1} of ${v.events.length} `) : "",
+      of && v.events.length > 1 ? el("span", { class: "count" }, `event ${n + 1} of ${v.events.length} `) : "",
       ...glossed(of?.why ?? ""),
       of?.where ? el("span", { class: "where" }, " In Linux ", of.where.release, ": ", el("a", { href: sourceOf(of.where), rel: "noreferrer", target: "_blank" }, el("code", {}, of.where.function)), ", ", of.where.file) : ""]);
     this.lights(v, of);
