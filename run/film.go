@@ -23,7 +23,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Film writes all states of a kernel's run to a file that the page plays: at each step of a hit, of the optimizer, and at
+// Film writes the states of a kernel's run to a file for the page: after each step of a hit and of the optimizer, and at
 // each instruction of the probed functions. The plan has to ask for Steps.
 type Film struct {
 	to  io.Writer
@@ -35,7 +35,7 @@ type Film struct {
 	// now is the last state. code are its functions, without slots and detour buffers.
 	now  film.State
 	code []film.Code
-	// probes are planted, or were, in the order in which that was said.
+	// probes has all probes in the order of their registration, the removed ones too.
 	probes []*filmed
 	// ran is the machine's count of instructions at the last state.
 	ran uint64
@@ -58,7 +58,7 @@ const (
 	filmFunctions = 8
 )
 
-// NewFilm makes one that writes to w. The caller ends with Close.
+// NewFilm makes a Film that writes to w. The caller closes it.
 func NewFilm(w io.Writer) *Film {
 	return &Film{to: w, named: map[x86.Addr]bool{}, instructions: map[x86.Addr]bool{}}
 }

@@ -54,8 +54,8 @@ type program struct {
 	list []*line
 	// labels are the numbers of the lines that they stand before.
 	labels map[string]int
-	// addresses are those of a listing, with the numbers of their lines, first is the first of them;
-	// function is the name of the listing's function.
+	// addresses has the number of the line of each address in a listing. first is its first address, function
+	// the name of its function.
 	addresses map[x86.Addr]int
 	first     x86.Addr
 	function  string

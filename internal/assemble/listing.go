@@ -21,7 +21,7 @@ var (
 	pairs = regexp.MustCompile(`^((?:[0-9a-f]{2}\s+)*[0-9a-f]{2})(?:\s+|$)`)
 	// names are places that a listing has after an address.
 	names = regexp.MustCompile(`\s*<[^<>]*>`)
-	// title is what objdump prints before the code.
+	// title matches the lines of objdump and gdb around the code.
 	title = regexp.MustCompile(`^(Disassembly of section |Dump of assembler code|End of assembler dump|.*:\s+file format )`)
 )
 

@@ -19,8 +19,8 @@ func printed(t *testing.T, name string) string {
 	return string(b)
 }
 
-// instructions are the names and lengths of a code's instructions, without those that only fill. Branches may be
-// shorter where nothing is aligned, and symbols are at other places.
+// instructions lists the names and lengths of the instructions, and leaves padding out. Branches may be
+// shorter without alignment, and symbols are at other places.
 func instructions(t *testing.T, code []byte) (list []string) {
 	t.Helper()
 	for len(code) > 0 {

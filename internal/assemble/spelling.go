@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// conditions are other names of conditions, of which a disassembler prints one.
+// conditions has the other names of conditions. A disassembler prints one name of each.
 var conditions = map[string]string{
 	"z": "e", "nz": "ne", "c": "b", "nae": "b", "nc": "ae", "nb": "ae", "na": "be", "nbe": "a", "nge": "l", "nl": "ge", "ng": "le", "nle": "g", "pe": "p", "po": "np",
 }
@@ -32,7 +32,7 @@ func usual(name string) string {
 	return name
 }
 
-// shifts are by one where no number is written.
+// shifts without a number shift by one.
 var shifts = map[string]bool{"sa": true, "sar": true, "sh": true, "shl": true, "shr": true, "ro": true, "rol": true, "ror": true, "rc": true, "rcl": true, "rcr": true}
 
 // bare returns a mnemonic without the letter of its size, if a register has that size: the decoder prints the
@@ -75,14 +75,14 @@ var segment = regexp.MustCompile(`%([c-g]s|ss):\s*`)
 // plainMemory is an address with nothing after it, after a segment.
 var plainMemory = regexp.MustCompile(`^(-?\w+)(,|$)`)
 
-// strings are the instructions on strings, whose operands compilers leave out.
+// strings has the string instructions. Compilers leave their operands out.
 var stringCodes = map[string][]byte{
 	"movsb": {0xa4}, "movsw": {0x66, 0xa5}, "movsl": {0xa5}, "movsd": {0xa5}, "movsq": {0x48, 0xa5}, "stosb": {0xaa}, "stosw": {0x66, 0xab}, "stosl": {0xab}, "stosd": {0xab}, "stosq": {0x48, 0xab},
 	"lodsb": {0xac}, "lodsw": {0x66, 0xad}, "lodsl": {0xad}, "lodsd": {0xad}, "lodsq": {0x48, 0xad}, "scasb": {0xae}, "scasw": {0x66, 0xaf}, "scasl": {0xaf}, "scasd": {0xaf}, "scasq": {0x48, 0xaf},
 	"cmpsb": {0xa6}, "cmpsw": {0x66, 0xa7}, "cmpsl": {0xa7}, "cmpsd": {0xa7}, "cmpsq": {0x48, 0xa7},
 }
 
-// cutPrefixes takes the prefixes off an instruction: those that are words, and a segment register.
+// cutPrefixes cuts the words for prefixes, and a segment register, from an instruction.
 func cutPrefixes(text string) (code []byte, rest string) {
 	for {
 		word, after, ok := strings.Cut(text, " ")

@@ -10,7 +10,7 @@ import (
 	"kprobelab/internal/outfile"
 )
 
-// Form is how a report is written: as JSON, as CSV, or as text.
+// Form chooses JSON, CSV or text for a report.
 type Form struct {
 	JSON, CSV bool
 	// Real are the real kernels that text and JSON compare with, nil for none.

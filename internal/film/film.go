@@ -12,7 +12,7 @@ import (
 // Version is the version of the format.
 const Version = 1
 
-// Head says of which kernel a film is.
+// Head names the kernel of a film.
 type Head struct {
 	// Name is the image's or the dump's, Release the kernel's, Build its build ID, Rules the profile's name.
 	Name    string `json:"name"`

@@ -10,7 +10,7 @@ import (
 	"kprobelab/internal/callsyntax"
 )
 
-// commandQuestion is what the page shows: a byte of a function or of code, or, with calls, a machine.
+// commandQuestion describes the page: a byte of a function or of code, or, with calls, a machine.
 type commandQuestion struct {
 	codeQuestion
 	identity
@@ -22,7 +22,7 @@ type commandQuestion struct {
 	Careless bool `json:"careless"`
 }
 
-// Command is a line for a shell. Note says what it does otherwise than the page, "" if nothing.
+// Command is a line for a shell. Note names the differences from the page, "" for none.
 type Command struct {
 	Line string `json:"line"`
 	Note string `json:"note,omitempty"`

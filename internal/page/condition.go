@@ -22,7 +22,7 @@ type Condition struct {
 	// Ended: all calls of the processor have returned, or failed.
 	Ended  *bool `json:"ended,omitempty"`
 	Failed *bool `json:"failed,omitempty"`
-	// Probe is the number of the probe, from 1, of State, Queue, Hits and Missed. State is how it stands: "int3", "jump", "ftrace", "none".
+	// Probe numbers the probe of State, Queue, Hits and Missed, from 1. State is "int3", "jump", "ftrace" or "none".
 	Probe  int     `json:"probe,omitempty"`
 	State  string  `json:"state,omitempty"`
 	Queue  *string `json:"queue,omitempty"`

@@ -19,7 +19,7 @@ import (
 	"kprobelab/x86"
 )
 
-// reel is a film that is open, and the steps in which it is played: each state but the first is a step of a
+// reel is an open film with its steps. Each state but the first is a step of a
 // processor, the module or the worker, as in a schedule.
 type reel struct {
 	name string

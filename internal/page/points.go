@@ -71,7 +71,7 @@ type ByRelease struct {
 	Byte
 }
 
-// releaseQuestion is a place of a function, and the release by which it is answered.
+// releaseQuestion has a place of a function, and a release: its rules answer.
 type releaseQuestion struct {
 	placesQuestion
 	By string `json:"by"`

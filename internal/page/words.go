@@ -25,7 +25,7 @@ type dictionary struct {
 	Events map[string]*words `json:"events"`
 }
 
-// words are those of an event. What and Why have the names of places in braces.
+// words has the sentences about an event. What and Why name places in braces.
 type words struct {
 	What  string `json:"what"`
 	Why   string `json:"why"`

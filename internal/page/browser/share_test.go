@@ -161,7 +161,7 @@ func TestAnyStaticHost(t *testing.T) {
 	require.True(t, eval[bool](t, ctx, `$("error").hidden`))
 }
 
-// Keys step the machine from anywhere but a field; those that are letters can be turned off, and ? shows all.
+// Keys step the machine, but not in a field. A reader can turn letters off, and ? shows all keys.
 func TestKeys(t *testing.T) {
 	ctx := machine(t, "")
 	eval[bool](t, ctx, `(document.activeElement.blur(), true)`)

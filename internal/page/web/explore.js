@@ -98,7 +98,7 @@ async function search() {
   }
 }
 
-// colours are those of the lanes, in the order of their names.
+// laneClass names the colour of a lane in the style sheet.
 const laneClass = (lane) => (lane.startsWith("worker") ? "lane-w" : `lane-${"0123".includes(lane[3] ?? "x") ? lane[3] : "0"}`);
 
 const SVG = (name, attributes, ...inside) => {

@@ -222,7 +222,7 @@ class Machine {
   }
 }
 
-// what names the way of a scenario that differs between two runs of one order.
+// what describes a scenario beside another run of the same order.
 const what = (s) => `${s.careless ? "careless" : "careful"}, ${s.release || "its own rules"}`;
 
 // Controls are the buttons that move the machine.

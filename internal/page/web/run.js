@@ -14,7 +14,7 @@ class Run {
     return Object.assign(new Run(this.letters, this.marks, this.stale, this.left, this.tip), { name });
   }
 
-  // common is the number of steps with which both begin.
+  // common counts the equal steps at the beginning of both runs.
   common(steps) {
     let n = 0;
     while (n < steps.length && steps[n] === this.letters[n]) n++;

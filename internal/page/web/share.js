@@ -8,7 +8,7 @@ document.documentElement.classList.toggle("embed", embedded);
 // the is the machine on the page, undefined if there is none.
 const the = () => ({ watch: () => watch.machine, lesson: () => lesson.machine, film: () => film.machine })[shown]?.();
 
-// stored reads and writes what a browser keeps; it may keep nothing.
+// stored reads and writes settings in the browser. A browser may refuse to keep them.
 const stored = {
   get(name) { try { return localStorage.getItem(name); } catch { return null; } },
   set(name, value) { try { localStorage.setItem(name, value); } catch { /* then it is for this visit */ } },
@@ -85,7 +85,7 @@ addEventListener("remembered", () => {
   }, 0);
 });
 
-// says is what the page shows, in a sentence.
+// says describes the page in a sentence.
 function says() {
   const m = the();
   if (m?.view) {

@@ -177,7 +177,7 @@ class Timeline {
     return li;
   }
 
-  // said are the events of a bar, for those who do not see it.
+  // said has the events of a bar as words, for a screen reader.
   said(p) {
     const list = this.columns.list.filter((x) => x.part === p && x.mark).map((x) => signs[x.mark.kind][1]);
     return list.length ? `: ${list.slice(0, 8).join(", ")}${list.length > 8 ? " and more" : ""}` : "";
