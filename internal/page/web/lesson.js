@@ -32,7 +32,7 @@ views.lesson = {
 
   async show(state) {
     if (!hello) return;
-    lesson.list ??= await question({ do: "lessons" }).then(served);
+    lesson.list ??= await question({ do: "lessons" }).then(withServed);
     const text = state.get("n") ?? "1";
     const n = /^\d{1,3}$/.test(text) ? Number(text) - 1 : -1;
     const known = lesson.list[n] !== undefined;
@@ -49,8 +49,8 @@ views.lesson = {
   },
 };
 
-// served adds the lessons of serve --lessons.
-async function served(list) {
+// withServed adds the lessons of serve --lessons.
+async function withServed(list) {
   if (!document.documentElement.dataset.served) return list;
   const names = await fetch("lessons").then((r) => (r.ok ? r.json() : [])).catch(() => []);
   for (const [i, name] of names.entries()) {
@@ -210,7 +210,7 @@ async function openLesson(file) {
   try {
     if (file.size > 2 ** 20) throw new Error(`${file.name} is too long for a lesson.`);
     const l = await question({ do: "droplesson", name: file.name }, await file.arrayBuffer());
-    lesson.list ??= await question({ do: "lessons" }).then(served);
+    lesson.list ??= await question({ do: "lessons" }).then(withServed);
     const n = lesson.list.findIndex((x) => x.id === l.id);
     if (n < 0) lesson.list.push(l);
     else lesson.list[n] = l;
