@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"path"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -33,7 +32,7 @@ type Table struct {
 func (t *Table) Code() int {
 	for _, c := range t.Columns {
 		for _, p := range c.Programs {
-			if !p.Loads || p.Attaches != nil && !*p.Attaches {
+			if p.Bad() {
 				return 1
 			}
 		}
@@ -50,39 +49,10 @@ func (t *Table) JSON(w io.Writer) error {
 
 // word is a program's cell.
 func word(p *answer.Program) string {
-	switch {
-	case p == nil:
+	if p == nil {
 		return "-"
-	case !p.Loads:
-		return "refused"
-	case p.Attaches == nil:
-		return "loads"
-	case !*p.Attaches:
-		return "not attached"
 	}
-	return "attaches"
-}
-
-// reason is the text of a failure, with its place; "" for a program that attaches.
-func reason(p *answer.Program) string {
-	text := p.AttachError
-	if !p.Loads {
-		text = p.Error
-		if p.Errno != "" && !strings.Contains(text, p.Errno) {
-			text += " (" + p.Errno + ")"
-		}
-		if b := p.Blame; b != nil {
-			text += fmt.Sprintf("\n      at instruction %d", b.Instruction)
-			if b.File != "" {
-				text += fmt.Sprintf(", %s:%d: %s", path.Base(b.File), b.Line, b.Text)
-			}
-		}
-	}
-	lines := strings.Split(text, "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(printable.Name(lines[i]), " ")
-	}
-	return strings.Join(lines, "\n")
+	return p.Word()
 }
 
 func (c *Column) program(name string) *answer.Program {
@@ -153,7 +123,7 @@ func (t *Table) reasons(b *strings.Builder, name string, verbose bool) {
 		if p == nil {
 			continue
 		}
-		text := reason(p)
+		text := p.Why()
 		if verbose {
 			text += "\n" + logOf(p)
 		}

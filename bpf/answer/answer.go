@@ -1,6 +1,6 @@
 // Package answer has a kernel's answers about the programs of a BPF object, as the loader in the guest writes them.
 //
-// It must not know how programs are loaded, nor how an answer is shown.
+// It must not know how programs are loaded, nor of which kernels an answer is.
 package answer
 
 // Line is a line of the loader's output. The first has the names of all programs, or the error of an object that could not be
