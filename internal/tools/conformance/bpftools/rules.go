@@ -29,10 +29,12 @@ var (
 	buckets   = &rule{"how durations are distributed", histograms}
 	counts    = &rule{"counts in an interval", numbers}
 	order     = &rule{"the order of lines", sorted}
+	folders   = &rule{"folders of processes that may have ended", lastOfPath}
+	waits     = &rule{"whether a packet waits for its reader: only the head is compared", head}
 	samples   = &rule{"what a sample meets: only the head is compared", head}
 	sleeps    = &rule{"the stacks of who sleeps: only the exit code is compared", func([]string) []string { return nil }}
 
-	all = []*rule{clock, load, processes, ranks, ends, who, buckets, ports, objects, durations, counts, order, samples, sleeps}
+	all = []*rule{clock, load, processes, ranks, ends, who, buckets, ports, objects, durations, counts, folders, order, waits, samples, sleeps}
 )
 
 // more has the rules of tools beyond those of all tools.
@@ -41,7 +43,10 @@ var more = map[string][]*rule{
 	"cachestat": {counts}, "numamove": {counts}, "softirqs": {counts}, "hardirqs": {counts}, "vfsstat": {counts},
 	"runqlen": {counts},
 	// The two ends of a connection run beside each other.
-	"tcpstates": {order}, "tcptracer": {order}, "tcplife": {ends, order},
+	"tcpstates": {ends, order}, "tcptracer": {order}, "tcplife": {ends, order},
+	"tcppktlat": {waits},
+	// sid's tool reads the folder of a relative path from /proc, after the call.
+	"statsnoop": {folders},
 	// Two processes that were started one after the other run beside each other.
 	"execsnoop": {ranks, order},
 	// Each process asks several times, and the tool sees one more or less after its SIGINT.
@@ -217,9 +222,20 @@ func sorted(lines []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(lines)))
 }
 
+// pathAtEnd is a path at a line's end: its folders, and its last part, which is empty after a slash.
+var pathAtEnd = regexp.MustCompile(`\s+/(\S*/)?([^/\s]*)$`)
+
+// lastOfPath takes the folders from the path at each line's end.
+func lastOfPath(lines []string) []string {
+	return each(lines, func(line string) string { return strings.TrimRight(pathAtEnd.ReplaceAllString(line, " $2"), " ") })
+}
+
+// lost is a line about stacks that had no room.
+var lost = regexp.MustCompile(`^missed kernel stack|^WARNING: \d+ stack traces could not be displayed due to memory shortage`)
+
 // head leaves the first line, without stacks that were lost.
 func head(lines []string) []string {
-	lines = slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return strings.HasPrefix(line, "missed kernel stack") })
+	lines = slices.DeleteFunc(slices.Clone(lines), lost.MatchString)
 	return lines[:min(1, len(lines))]
 }
 
