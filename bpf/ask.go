@@ -69,6 +69,13 @@ func (c *Column) ask(ctx context.Context, dump string, object []byte, o *Options
 	if err != nil {
 		return err
 	}
-	c.Programs, err = Load(k, object, o)
+	own := *o
+	if own.Types = o.KernelTypes[c.Kernel]; own.Types == nil {
+		own.Types = o.KernelTypes[""]
+	}
+	got, err := Load(k, object, &own)
+	if got != nil {
+		c.Programs, c.Fields = got.Programs, got.Fields
+	}
 	return err
 }

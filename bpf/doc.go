@@ -3,7 +3,7 @@
 //
 //	l, err := kprobelab.Open("6.1.core", nil) // object has the bytes of tool.bpf.o
 //	k, err := l.Booted()
-//	list, err := bpf.Load(k, object, nil) // list[0].Loads, .Blame, .Log
+//	got, err := bpf.Load(k, object, nil) // got.Programs[0].Loads, .Blame, .Log
 //
 // The loader is a program of ours, which runs in the guest: CO-RE relocations are made by the kernel's own BTF, the verifier and
 // what attaches are the kernel's own code. Each program is loaded by itself, with the maps that it uses.

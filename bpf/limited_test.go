@@ -39,9 +39,9 @@ func TestAnswersThatAreNone(t *testing.T) {
 		"not_read":    {`{"error":"it is none"}`, 0, ErrObject},
 		"other_types": {`{"program":{"name":7}}`, 0, ErrAnswer},
 	} {
-		_, list, err := read(strings.NewReader(c.text))
+		_, got, err := read(strings.NewReader(c.text))
 		require.ErrorIs(t, err, c.err, name)
-		require.Len(t, list, c.kept, name)
+		require.Len(t, got.Programs, c.kept, name)
 	}
 }
 

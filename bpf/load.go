@@ -27,6 +27,10 @@ type Options struct {
 	Verbose bool
 	// Progress is called by Ask, one call after another, when a kernel has been asked; it may be nil.
 	Progress func(done, total int64)
+	// Types is BTF, or an ELF file with it, against which CO-RE relocates in place of the kernel's own; nil for the kernel's own.
+	Types []byte
+	// KernelTypes has Ask's Types of each kernel, by the name that the user gave the kernel; that of the name "" is for all others.
+	KernelTypes map[string][]byte
 	// Lab has Ask's options for each kernel. Its field Budget bounds one object; 0 means the constant Budget.
 	Lab kprobelab.Options
 }
@@ -44,15 +48,39 @@ var ErrObject = errors.New("no object with BPF programs")
 // ErrAnswer: the loader did not end as it should.
 var ErrAnswer = errors.New("the loader in the guest did not answer")
 
+// AddTypes reads the value of an option --btf, [KERNEL=]FILE.
+func (o *Options) AddTypes(text string) error {
+	kernel, file, ok := strings.Cut(text, "=")
+	if !ok {
+		kernel, file = "", text
+	}
+	types, err := bounded.ReadFile(file, bounded.BPFTypes)
+	if err != nil {
+		return err
+	}
+	if !bytes.HasPrefix(types, []byte(elf.ELFMAG)) && !bytes.HasPrefix(types, []byte("\x9f\xeb")) {
+		return fmt.Errorf("%s: %w: want BTF (as /sys/kernel/btf/vmlinux has it), or an ELF file with a section .BTF", file, ErrTypes)
+	}
+	if o.KernelTypes == nil {
+		o.KernelTypes = map[string][]byte{}
+	}
+	o.KernelTypes[kernel] = types
+	return nil
+}
+
+// ErrTypes: a file has no types.
+var ErrTypes = errors.New("no BTF")
+
 // Files of the guest.
 const (
 	loaderFile = "/kprobelab-bpfloader"
 	objectFile = "/kprobelab.bpf.o"
+	typesFile  = "/kprobelab.btf"
 )
 
 // Load asks a kernel about the programs of an object, in the order of their names. The kernel stays as it is after that, with no
 // program loaded. The error is ErrLoader, ErrObject, or the machine's. Earlier answers come with the machine's error.
-func Load(k *booted.Kernel, object []byte, o *Options) ([]answer.Program, error) {
+func Load(k *booted.Kernel, object []byte, o *Options) (*answer.Object, error) {
 	if o == nil {
 		o = &Options{}
 	}
@@ -66,26 +94,30 @@ func Load(k *booted.Kernel, object []byte, o *Options) ([]answer.Program, error)
 	if loader == nil {
 		return nil, ErrLoader
 	}
-	err := k.Prepare([]hostfiles.File{
+	files := []hostfiles.File{
 		{Path: loaderFile, Mode: 0o755, Data: loader},
 		{Path: objectFile, Mode: 0o644, Data: object},
-	})
-	if err != nil {
+	}
+	if o.Types != nil {
+		files = append(files, hostfiles.File{Path: typesFile, Mode: 0o644, Data: o.Types})
+	}
+	if err := k.Prepare(files); err != nil {
 		return nil, err
 	}
-	var list []answer.Program
+	got := &answer.Object{}
 	for {
-		names, more, err := asked(k, len(list), o)
-		list = append(list, more...)
+		names, more, err := asked(k, len(got.Programs), o)
+		got.Programs, got.Fields = append(got.Programs, more.Programs...), append(got.Fields, more.Fields...)
+		n := len(got.Programs)
 		killed := (*killedError)(nil)
 		switch {
-		case errors.As(err, &killed) && len(list) < len(names): // by one program, and the others are asked all the same
-			list = append(list, answer.Program{Name: names[len(list)], Error: killed.Error()})
+		case errors.As(err, &killed) && n < len(names): // by one program, and the others are asked all the same
+			got.Programs = append(got.Programs, answer.Program{Name: names[n], Error: killed.Error()})
 		case err != nil:
-			return list, err
+			return got, err
 		}
-		if err == nil || len(list) >= len(names) {
-			return list, nil
+		if err == nil || len(got.Programs) >= len(names) {
+			return got, nil
 		}
 	}
 }
@@ -99,14 +131,17 @@ func (e *killedError) Error() string {
 }
 
 // asked starts the loader once, from a program on.
-func asked(k *booted.Kernel, from int, o *Options) (names []string, list []answer.Program, err error) {
+func asked(k *booted.Kernel, from int, o *Options) (names []string, got answer.Object, err error) {
 	args := []string{loaderFile, "-from", strconv.Itoa(from), objectFile}
 	if o.Verbose {
 		args = slices.Insert(args, 1, "-verbose")
 	}
+	if o.Types != nil {
+		args = slices.Insert(args, 1, "-btf", typesFile)
+	}
 	var out, said bytes.Buffer
 	code, err := k.Exec(&booted.Program{Args: args, Stdout: &limited{&out}, Stderr: &limited{&said}})
-	names, list, wrong := read(&out)
+	names, got, wrong := read(&out)
 	switch {
 	case err != nil:
 	case code > 128:
@@ -115,30 +150,32 @@ func asked(k *booted.Kernel, from int, o *Options) (names []string, list []answe
 		err = fmt.Errorf("%w: exit code %d: %s", ErrAnswer, code, lastLine(said.String()))
 	case wrong != nil:
 		err = wrong
-	case from+len(list) != len(names):
-		err = fmt.Errorf("%w: %d programs of %d", ErrAnswer, from+len(list), len(names))
+	case from+len(got.Programs) != len(names):
+		err = fmt.Errorf("%w: %d programs of %d", ErrAnswer, from+len(got.Programs), len(names))
 	}
-	return names, list, err
+	return names, got, err
 }
 
 // read reads the lines that the loader has written.
-func read(from io.Reader) (names []string, list []answer.Program, err error) {
+func read(from io.Reader) (names []string, got answer.Object, err error) {
 	for d := json.NewDecoder(from); ; {
 		var line answer.Line
 		err := d.Decode(&line)
 		switch {
 		case err == io.EOF:
-			return names, list, nil
+			return names, got, nil
 		case err != nil:
-			return names, list, fmt.Errorf("%w: %w", ErrAnswer, err)
+			return names, got, fmt.Errorf("%w: %w", ErrAnswer, err)
 		case line.Error != "":
-			return nil, nil, fmt.Errorf("%w: %s", ErrObject, line.Error)
+			return nil, answer.Object{}, fmt.Errorf("%w: %s", ErrObject, line.Error)
 		case line.Names != nil:
 			names = line.Names
+		case line.Field != nil:
+			got.Fields = append(got.Fields, *line.Field)
 		case line.Program != nil:
-			list = append(list, *line.Program)
+			got.Programs = append(got.Programs, *line.Program)
 		default:
-			return names, list, fmt.Errorf("%w: a line without a program", ErrAnswer)
+			return names, got, fmt.Errorf("%w: a line without a program", ErrAnswer)
 		}
 	}
 }

@@ -44,6 +44,17 @@ func options(t *testing.T) *bpf.Options {
 
 // each loads an object on every kernel that there is a dump of.
 func each(t *testing.T, object []byte, test func(t *testing.T, programs map[string]answer.Program)) {
+	eachKernel(t, object, nil, func(t *testing.T, _ *kprobelab.Lab, a *answer.Object) {
+		programs := map[string]answer.Program{}
+		for _, p := range a.Programs {
+			programs[p.Name] = p
+		}
+		test(t, programs)
+	})
+}
+
+// eachKernel loads an object on every kernel that there is a dump of, with options that set changes; it may be nil.
+func eachKernel(t *testing.T, object []byte, set func(*kprobelab.Lab, *bpf.Options), test func(t *testing.T, l *kprobelab.Lab, a *answer.Object)) {
 	for _, name := range dumps.Running {
 		t.Run(name, func(t *testing.T) {
 			dumps.Twin(t, name)
@@ -53,13 +64,12 @@ func each(t *testing.T, object []byte, test func(t *testing.T, programs map[stri
 			t.Cleanup(func() { _ = l.Close() })
 			k, err := l.Booted()
 			require.NoError(t, err)
+			if set != nil {
+				set(l, o)
+			}
 			a, err := bpf.Load(k, object, o)
 			require.NoError(t, err)
-			programs := map[string]answer.Program{}
-			for _, p := range a {
-				programs[p.Name] = p
-			}
-			test(t, programs)
+			test(t, l, a)
 		})
 	}
 }

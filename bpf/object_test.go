@@ -19,6 +19,34 @@ type program struct {
 	code          [][8]byte
 	lines         []string
 	relocated     int
+	records       []record
+}
+
+// record is a CO-RE record: its instruction, type 3 (task_struct) or another, the way to a member, and the kind.
+type record struct {
+	instruction int
+	id          uint32
+	accessor    string
+	kind        uint32
+}
+
+// Kinds of records (include/uapi/linux/bpf.h, enum bpf_core_relo_kind).
+const (
+	fieldOffset, fieldExists = 0, 2
+	typeExists               = 8
+)
+
+// asking is a program with a record for each of its instructions but the last two. Each moves what the record has into r1.
+func asking(name string, local []uint32, records ...record) program {
+	p := program{name: name, section: "kprobe/vfs_" + name, relocated: -1, records: records}
+	for n := range records {
+		p.records[n].instruction = n
+		move := moveField
+		binary.LittleEndian.PutUint32(move[4:], local[n])
+		p.code, p.lines = append(p.code, move), append(p.lines, "r1 = it;")
+	}
+	p.code, p.lines = append(p.code, returnZero, exit), append(p.lines, "int x = 0;", "return x;")
+	return p
 }
 
 // Instructions (instruction-set.rst): opcode, registers, offset, immediate.
@@ -45,7 +73,7 @@ func endless() program {
 
 // fine is a program that every kernel takes.
 func fine(name, section string) program {
-	return program{name, section, [][8]byte{returnZero, exit}, []string{"int x = 0;", "return x;"}, -1}
+	return program{name, section, [][8]byte{returnZero, exit}, []string{"int x = 0;", "return x;"}, -1, nil}
 }
 
 // table is a table of strings.
@@ -66,14 +94,17 @@ func put(to *bytes.Buffer, values ...uint32) {
 	}
 }
 
-// types is the section .BTF: int, a function of it, task_struct with a member that no kernel has, and the programs. Type n+4 is
-// program n.
+// types is the section .BTF: int, a function of it, task_struct with a member that no kernel has, pid, and tgid as a long, a
+// structure that no kernel has, and the programs. Type n+6 is program n.
 func (o object) types(text *table) []byte {
 	var types bytes.Buffer
 	const kindInt, kindStruct, kindFunc, kindProto = 1 << 24, 4 << 24, 12 << 24, 13 << 24
-	put(&types, text.add("int"), kindInt, 4, 1<<24|32)                                          // 1
-	put(&types, 0, kindProto, 1)                                                                // 2
-	put(&types, text.add("task_struct"), kindStruct|1, 8, text.add("nosuch"), 1, 32 /* bits */) // 3
+	put(&types, text.add("int"), kindInt, 4, 1<<24|32)                                           // 1
+	put(&types, 0, kindProto, 1)                                                                 // 2
+	put(&types, text.add("task_struct"), kindStruct|3, 24, text.add("nosuch"), 1, 32 /* bits */) // 3
+	put(&types, text.add("pid"), 1, 64, text.add("tgid"), 4, 128)
+	put(&types, text.add("long int"), kindInt, 8, 1<<24|64)                    // 4
+	put(&types, text.add("nosuch"), kindStruct|1, 4, text.add("member"), 1, 0) // 5
 	for _, p := range o.programs {
 		put(&types, text.add(p.name), kindFunc|1, 2)
 	}
@@ -85,19 +116,26 @@ func (o object) build() []byte {
 	var text table
 	types := o.types(&text)
 	var functions, lines, relocations bytes.Buffer
-	file, accessor := text.add("/src/tool.bpf.c"), text.add("0:0")
+	file := text.add("/src/tool.bpf.c")
 	put(&functions, 8)
 	put(&lines, 16)
 	put(&relocations, 16)
 	for n, p := range o.programs {
 		section := text.add(p.section)
-		put(&functions, section, 1, 0, uint32(n+4))
+		put(&functions, section, 1, 0, uint32(n+6))
 		put(&lines, section, uint32(len(p.lines)))
 		for i, line := range p.lines {
 			put(&lines, uint32(8*i), file, text.add(line), uint32(i+10)<<10)
 		}
+		records := p.records
 		if p.relocated >= 0 {
-			put(&relocations, section, 1, uint32(8*p.relocated), 3, accessor, 0)
+			records = append(records, record{p.relocated, 3, "0:0", fieldOffset})
+		}
+		if len(records) > 0 {
+			put(&relocations, section, uint32(len(records)))
+		}
+		for _, r := range records {
+			put(&relocations, uint32(8*r.instruction), r.id, text.add(r.accessor), r.kind)
 		}
 	}
 	var btf, ext bytes.Buffer

@@ -20,6 +20,7 @@ type Column struct {
 	// Err says why it did not answer, "" if it did.
 	Err      string           `json:"error,omitempty"`
 	Programs []answer.Program `json:"programs"`
+	Fields   []answer.Field   `json:"fields,omitempty"`
 }
 
 // Table is an object's programs on several kernels.
@@ -109,8 +110,10 @@ func (t *Table) Text(w io.Writer, verbose bool) error {
 	for _, name := range names {
 		t.reasons(&b, name, verbose)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return err
+	}
+	return t.fields(w)
 }
 
 // reasons writes the kernels' reasons about a program.

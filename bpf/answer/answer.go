@@ -4,11 +4,19 @@
 package answer
 
 // Line is a line of the loader's output. The first has the names of all programs, or the error of an object that could not be
-// read. Each of the others has the answer about one program.
+// read. Each of the others has the answer about one field or one program.
 type Line struct {
 	Error   string   `json:"error,omitempty"`
 	Names   []string `json:"names,omitempty"`
+	Field   *Field   `json:"field,omitempty"`
 	Program *Program `json:"program,omitempty"`
+}
+
+// Object has a kernel's answers about an object.
+type Object struct {
+	Programs []Program `json:"programs"`
+	// Fields are the fields, types and enumerators that CO-RE's records name.
+	Fields []Field `json:"fields,omitempty"`
 }
 
 // Program is a kernel's answer to a program.
@@ -39,4 +47,37 @@ type Place struct {
 	File        string `json:"file,omitempty"`
 	Line        int    `json:"line,omitempty"`
 	Text        string `json:"text,omitempty"`
+}
+
+// What CO-RE has found.
+const (
+	Present   = "present"
+	OtherType = "another type"
+	Absent    = "absent"
+)
+
+// Field is what CO-RE has found of a field, a type or an enumerator in a kernel's types.
+type Field struct {
+	Name string `json:"name"`
+	// Kind is field, type or enumerator.
+	Kind string `json:"kind"`
+	// Found is Present, OtherType or Absent; "" if the kernel's types cannot be read, for the reason in Error.
+	Found string `json:"found"`
+	Error string `json:"error,omitempty"`
+	// Offset is that of a field in bytes, and Bit the bits after it. Size is that of a field or a type in bytes.
+	Offset *int `json:"offset,omitempty"`
+	Bit    int  `json:"bit,omitempty"`
+	Size   int  `json:"size,omitempty"`
+	// Value is that of an enumerator.
+	Value *int64 `json:"value,omitempty"`
+	// Type is the kernel's, Wanted the object's.
+	Type   string `json:"type,omitempty"`
+	Wanted string `json:"wanted,omitempty"`
+	// Relocated: CO-RE takes the kernel's field although it may be of another type.
+	Relocated bool `json:"relocated,omitempty"`
+	// Guarded: each program that reads it asks first whether it is there (bpf_core_field_exists and the like).
+	Guarded bool `json:"guarded,omitempty"`
+	// Programs name it, first at Place.
+	Programs []string `json:"programs"`
+	Place    *Place   `json:"place,omitempty"`
 }

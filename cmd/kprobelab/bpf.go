@@ -26,6 +26,7 @@ func bpfCommand(t *term) *cli.Command {
 			&cli.StringSliceFlag{Name: "kernel", Usage: "the `KERNEL`: a dump, an image, or a release in words as kprobelab kernels has them (several: a column each)"},
 			&cli.BoolFlag{Name: "offline", Usage: "fetch nothing, and say what is missing"},
 			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Destination: &o.Verbose, Usage: "print the verifier's log of each program"},
+			&cli.StringSliceFlag{Name: "btf", Usage: "relocate against the types of `[KERNEL=]FILE`, BTF or an ELF file with it, not the kernel's own (repeatable)"},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object, with the logs"},
 		},
 		Action: func(ctx context.Context, c *cli.Command) error {
@@ -42,6 +43,11 @@ func bpfTable(ctx context.Context, t *term, c *cli.Command, file string, o *bpf.
 	object, err := bounded.ReadFile(file, bounded.BPFObject)
 	if err != nil {
 		return err
+	}
+	for _, text := range c.StringSlice("btf") {
+		if err := o.AddTypes(text); err != nil {
+			return fail(exitImage, err)
+		}
 	}
 	list := c.StringSlice("kernel")
 	if len(list) == 0 {

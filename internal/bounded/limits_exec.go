@@ -53,6 +53,9 @@ const (
 	// BPFObject bounds an object of BPF programs, in bytes.
 	// Test: TestFilesThatAreTooLong
 	BPFObject = 64 << 20
+	// BPFTypes bounds a file of BTF that CO-RE relocates against, in bytes. An ELF file of a kernel may have it.
+	// Test: TestTypesThatAreNone
+	BPFTypes = 1 << 30
 	// Libraries bounds the libraries of a program.
 	// Test: TestProgramsThatNeedMuch
 	Libraries = 4096

@@ -57,65 +57,18 @@ func place(list asm.Instructions, n int) *answer.Place {
 	return p
 }
 
-// relocationText is the text of a relocation: the kind, a type's kind and name, and the accessor.
-var relocationText = regexp.MustCompile(`^CORERelocation\((\w+), \w+:"([^"]*)"\[([\d:]*)\]`)
-
-// relocation names the field, the type or the enumerator of an instruction's relocation; "" if it has none.
-func (l *loader) relocation(list asm.Instructions, n int) string {
+// missing names the field, the type or the enumerator of an instruction's relocation; "" if it has none.
+func (l *loader) missing(list asm.Instructions, n int) string {
 	at := 0
 	for i := range list {
 		if at == n {
-			r := btf.CORERelocationMetadata(&list[i])
-			if r == nil {
-				return ""
+			if r := l.read(&list[i]); r != nil {
+				name, _, _ := r.name()
+				return name
 			}
-			m := relocationText.FindStringSubmatch(r.String())
-			if m == nil {
-				return ""
-			}
-			return l.accessed(m[2], strings.Split(m[3], ":"))
+			return ""
 		}
 		at += int(list[i].Size()) / asm.InstructionSize
 	}
 	return ""
-}
-
-// accessed follows an accessor to a field of a type. Its first index counts whole types, the others number members and elements.
-func (l *loader) accessed(name string, accessor []string) string {
-	types, err := l.spec.Types.AnyTypesByName(name)
-	if err != nil || len(types) == 0 {
-		return name
-	}
-	path, at := name, types[0]
-	for _, word := range accessor[1:] {
-		n, err := strconv.Atoi(word)
-		if err != nil {
-			return path
-		}
-		switch t := btf.UnderlyingType(at).(type) {
-		case *btf.Struct:
-			at, path = member(t.Members, n, path)
-		case *btf.Union:
-			at, path = member(t.Members, n, path)
-		case *btf.Array:
-			at, path = t.Type, path+"["+word+"]"
-		default:
-			return path
-		}
-		if at == nil {
-			return path
-		}
-	}
-	return path
-}
-
-// member is the type of a structure's member, and its path.
-func member(list []btf.Member, n int, path string) (btf.Type, string) {
-	if n < 0 || n >= len(list) {
-		return nil, path
-	}
-	if list[n].Name != "" { // a structure without a name is no step of a path
-		path += "." + list[n].Name
-	}
-	return list[n].Type, path
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
 
@@ -25,10 +27,12 @@ type loader struct {
 	spec *ebpf.CollectionSpec
 	// verbose: the log has each instruction, of programs that load, too.
 	verbose bool
+	// types are those of --btf, nil for the kernel's own.
+	types *btf.Spec
 }
 
-// open reads an object.
-func open(file string, verbose bool) (*loader, error) {
+// open reads an object, and the types of another file than the kernel's if there is a name.
+func open(file, types string, verbose bool) (*loader, error) {
 	object, err := bounded.ReadFile(file, bounded.BPFObject)
 	if err != nil {
 		return nil, err
@@ -49,13 +53,31 @@ func open(file string, verbose bool) (*loader, error) {
 	for _, m := range spec.Maps {
 		m.Pinning = ebpf.PinNone // each program has maps of its own
 	}
-	return &loader{spec, verbose}, nil
+	l := &loader{spec: spec, verbose: verbose}
+	if types == "" {
+		return l, nil
+	}
+	text, err := bounded.ReadFile(types, bounded.BPFTypes)
+	if err != nil {
+		return nil, err
+	}
+	if l.types, err = btf.LoadSpecFromReader(bytes.NewReader(text)); err != nil {
+		return nil, fmt.Errorf("the types of --btf: %w", err)
+	}
+	return l, nil
 }
 
 // programs tells the names of all programs, and the answer about each from a number on.
 func (l *loader) programs(from int, tell func(answer.Line) error) error {
 	names := slices.Sorted(maps.Keys(l.spec.Programs))
 	err := tell(answer.Line{Names: names})
+	if from == 0 {
+		for _, f := range l.fields() {
+			if err == nil {
+				err = tell(answer.Line{Field: &f})
+			}
+		}
+	}
 	for _, name := range names[min(max(from, 0), len(names)):] {
 		if err != nil {
 			return err
@@ -106,7 +128,7 @@ func (l *loader) load(p *ebpf.ProgramSpec, level ebpf.LogLevel) (*ebpf.Collectio
 		used[i.Reference()] = true
 	}
 	maps.DeleteFunc(spec.Maps, func(name string, m *ebpf.MapSpec) bool { return !used[name] && m.Type != ebpf.StructOpsMap })
-	return ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: level}})
+	return ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: level, KernelTypes: l.types}})
 }
 
 // tell puts the result of a load into the answer.
@@ -142,7 +164,7 @@ func (l *loader) refusal(p *ebpf.ProgramSpec, err error) string {
 	line, n := last(v.Log)
 	if errnoOf(v.Cause) == "" { // the loader's own error: this kernel lacks a type or a field
 		text := v.Cause.Error()
-		if name := l.relocation(p.Instructions, n); name != "" {
+		if name := l.missing(p.Instructions, n); name != "" {
 			text += ": this kernel has no " + name
 		}
 		return text
