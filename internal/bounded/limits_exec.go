@@ -53,6 +53,9 @@ const (
 	// BPFObject bounds an object of BPF programs, in bytes.
 	// Test: TestFilesThatAreTooLong
 	BPFObject = 64 << 20
+	// BPFNested bounds the types that are followed from one type of a BPF object, each inside of the one before.
+	// Test: TestTypesThatLeadToThemselves
+	BPFNested = 32
 	// BPFTypes bounds a file of BTF that CO-RE relocates against, in bytes. An ELF file of a kernel may have it.
 	// Test: TestTypesThatAreNone
 	BPFTypes = 1 << 30

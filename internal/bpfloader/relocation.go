@@ -9,6 +9,8 @@ import (
 
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
+
+	"kprobelab/internal/bounded"
 )
 
 // relocation is a CO-RE record of .BTF.ext.
@@ -144,9 +146,6 @@ func follow(from btf.Type, steps []step) (leaf btf.Type, bits uint64, ok bool) {
 	return leaf, bits, true
 }
 
-// nested bounds structures without a name in others.
-const nested = 32
-
 // member finds a member by its name, in structures without a name, too.
 func member(of btf.Type, name string, depth int) (found btf.Member, bits uint64, ok bool) {
 	var list []btf.Member
@@ -156,7 +155,7 @@ func member(of btf.Type, name string, depth int) (found btf.Member, bits uint64,
 	case *btf.Union:
 		list = t.Members
 	}
-	if depth > nested {
+	if depth > bounded.BPFNested {
 		return found, 0, false
 	}
 	for _, m := range list {

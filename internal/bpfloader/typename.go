@@ -7,12 +7,14 @@ import (
 	"strings"
 
 	"github.com/cilium/ebpf/btf"
+
+	"kprobelab/internal/bounded"
 )
 
 // typeName is a type as C writes it, with the names of types only.
 func typeName(t btf.Type) string {
 	after := ""
-	for range nested {
+	for range bounded.BPFNested {
 		switch v := t.(type) {
 		case *btf.Pointer:
 			if _, ok := btf.UnderlyingType(v.Target).(*btf.FuncProto); ok {
@@ -62,7 +64,7 @@ func keyword(t btf.Type) string {
 
 // alike reports whether a kernel's type means to a program what its own type means. Structures are compared by name.
 func alike(own, kernels btf.Type) bool {
-	for range nested {
+	for range bounded.BPFNested {
 		a, b := btf.UnderlyingType(own), btf.UnderlyingType(kernels)
 		switch a := a.(type) {
 		case *btf.Int:
