@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo dist dist-test page demo dumps kernel archive tools-table conformance conformance-all conformance-bpf conformance-bpftrace conformance-check conformance-configs conformance-explore conformance-forms conformance-hazards conformance-levels conformance-modules conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-aliases conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch decoder decoder-kernel decoder-opponents decoder-speed guest module selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-mount test-page test-unicorn test-root test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean film picture
+.PHONY: help deps deps-test build build-nocgo dist dist-test page demo dumps kernel archive tools-table conformance conformance-all conformance-bpf conformance-bpftrace conformance-check conformance-configs conformance-explore conformance-forms conformance-hazards conformance-levels conformance-modules conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-aliases conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch decoder decoder-kernel decoder-opponents decoder-speed guest module selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-mount test-page test-page-firefox test-unicorn test-root test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean film picture
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -207,8 +207,11 @@ module: ## give the project another module path everywhere: PATH=example.org/x/k
 test: deps ## what a newcomer runs, in some minutes: gofmt, vet, tests
 	@scripts/check.sh test
 
-test-page: page ## the page in a headless Chromium: lessons, steps, verdicts, accessibility (fetches both)
+test-page: page ## the page in a headless Chromium and a Firefox: lessons, steps, verdicts, accessibility (fetches all)
 	@scripts/test-page.sh
+
+test-page-firefox: page ## the part of test-page that is in Firefox
+	@scripts/test-page.sh -count=1 -run Firefox
 
 test-wasm: ## the command line's scripts on the program as WebAssembly, under Node
 	@scripts/test-wasm.sh

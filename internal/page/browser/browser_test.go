@@ -72,6 +72,11 @@ func tab(t *testing.T, address string, options ...chromedp.ExecAllocatorOption) 
 // eval evaluates JavaScript in the page, and waits for a promise.
 func eval[T any](t *testing.T, ctx context.Context, code string) T {
 	t.Helper()
+	if f := inFirefox(ctx); f != nil {
+		var v T
+		f.ask(t, map[string]any{"do": "eval", "code": code}, &v)
+		return v
+	}
 	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](code, chromedp.EvalAwaitPromise))
 	require.NoError(t, err, code)
 	return v
@@ -121,7 +126,13 @@ func picture(t *testing.T, ctx context.Context, name string) {
 	if dir == "" {
 		return
 	}
+	file := filepath.Join(dir, name+".png")
+	if f := inFirefox(ctx); f != nil {
+		var done bool
+		f.ask(t, map[string]any{"do": "picture", "path": file}, &done)
+		return
+	}
 	png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, name+".png"), png, 0o666))
+	require.NoError(t, os.WriteFile(file, png, 0o666))
 }

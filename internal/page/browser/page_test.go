@@ -53,25 +53,30 @@ func TestEveryLessonToItsEnd(t *testing.T) {
 	eachWay(t, func(t *testing.T, address string) {
 		ctx := tab(t, address+"#lesson")
 		still(t, ctx)
-		until(t, ctx, `document.querySelectorAll("#lesson-list li").length === 11`)
-		for n := range 11 {
-			eval[bool](t, ctx, fmt.Sprintf(`location.hash = "lesson?n=%d", true`, n+1))
-			until(t, ctx, fmt.Sprintf(`lesson.n === %d && !!lesson.machine.view && lesson.machine.view.schedule === (lesson.list[%d].start ?? "") && lesson.machine.scenario.probes === lesson.list[%d].scenario.probes`, n, n, n))
-			right := eval[int](t, ctx, `question({ do: "predict", of: lesson.list[lesson.n], answer: 0 }).then((c) => c.answer)`)
-			eval[bool](t, ctx, fmt.Sprintf(`($("answers").children[%d].click(), true)`, (right+1)%3))
-			until(t, ctx, `$("verdict").className === "wrong"`)
-			eval[bool](t, ctx, fmt.Sprintf(`($("answers").children[%d].click(), true)`, right))
-			until(t, ctx, `!!document.querySelector("#try")`)
-			require.Equal(t, "right", eval[string](t, ctx, `$("verdict").className`))
-			picture(t, ctx, fmt.Sprintf("lesson-%02d", n+1))
-			eval[bool](t, ctx, `($("try").click(), true)`)
-			until(t, ctx, `!!document.querySelector("#show-way")`)
-			require.Empty(t, eval[string](t, ctx, `$("goal").className`))
-			eval[bool](t, ctx, `($("show-way").click(), true)`)
-			until(t, ctx, `$("goal").className === "right"`)
-		}
-		require.Equal(t, 22, eval[int](t, ctx, `lesson.done.size`))
+		lessonsToTheirEnds(t, ctx)
 	})
+}
+
+func lessonsToTheirEnds(t *testing.T, ctx context.Context) {
+	t.Helper()
+	until(t, ctx, `document.querySelectorAll("#lesson-list li").length === 11`)
+	for n := range 11 {
+		eval[bool](t, ctx, fmt.Sprintf(`location.hash = "lesson?n=%d", true`, n+1))
+		until(t, ctx, fmt.Sprintf(`lesson.n === %d && !!lesson.machine.view && lesson.machine.view.schedule === (lesson.list[%d].start ?? "") && lesson.machine.scenario.probes === lesson.list[%d].scenario.probes`, n, n, n))
+		right := eval[int](t, ctx, `question({ do: "predict", of: lesson.list[lesson.n], answer: 0 }).then((c) => c.answer)`)
+		eval[bool](t, ctx, fmt.Sprintf(`($("answers").children[%d].click(), true)`, (right+1)%3))
+		until(t, ctx, `$("verdict").className === "wrong"`)
+		eval[bool](t, ctx, fmt.Sprintf(`($("answers").children[%d].click(), true)`, right))
+		until(t, ctx, `!!document.querySelector("#try")`)
+		require.Equal(t, "right", eval[string](t, ctx, `$("verdict").className`))
+		picture(t, ctx, fmt.Sprintf("lesson-%02d", n+1))
+		eval[bool](t, ctx, `($("try").click(), true)`)
+		until(t, ctx, `!!document.querySelector("#show-way")`)
+		require.Empty(t, eval[string](t, ctx, `$("goal").className`))
+		eval[bool](t, ctx, `($("show-way").click(), true)`)
+		until(t, ctx, `$("goal").className === "right"`)
+	}
+	require.Equal(t, 22, eval[int](t, ctx, `lesson.done.size`))
 }
 
 // still asks for a page without motion: it goes to a place without playing the way.
@@ -103,6 +108,59 @@ func TestAPlaceInALessonCanBeSent(t *testing.T) {
 }
 
 const hash = `document.querySelector("#machine .hash").textContent`
+
+// walked is the machine of the random walks.
+const walked = "#watch?probes=kprobe+gcd%2B0x5%0Akretprobe+fib%3A2&calls=gcd(1071,462);+fib(4)%0Afib(5)&release=6.1"
+
+// walks goes n random walks, each some steps forwards in one of the two modes by chosen steppers and in turn, then some
+// back, and as many forwards: Forward has the states of Back in the reverse order, by place and digest. Back by
+// instructions has the states of the way, too.
+func walks(t *testing.T, ctx context.Context, seed uint64, n int) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(37, seed))
+	steps := 0
+	for walk := range n {
+		said := eval[[]any](t, ctx, fmt.Sprintf(`(async () => {
+			const m = watch.machine, who = %q, by = %q, there = () => m.view.schedule + "/" + m.view.sub + " " + m.view.hash;
+			await m.begin();
+			m.by = by;
+			const way = [there()];
+			for (const w of who) if (await m.forward(w === "." ? undefined : w)) way.push(there());
+			const wrong = [], back = [there()], alone = by === "instruction" && way[0].includes("/-1 ");
+			const is = (what, i, want) => { if (there() !== want) wrong.push(what + " " + i + ": " + there() + ", not " + want); };
+			for (let i = way.length - 2; i >= 0; i--) {
+				if (!await m.back()) break;
+				if (alone) is("back", i, way[i]);
+				back.unshift(there());
+			}
+			for (let i = 1; i < back.length; i++) { await m.forward(); is("forward", i, back[i]); }
+			return [way.length - 1, wrong];
+		})()`, randomly(random, "mababababw..", 2+random.IntN(8)), []string{"instruction", "protocol"}[random.IntN(2)]))
+		require.Empty(t, said[1], "walk %d", walk)
+		steps += int(said[0].(float64))
+	}
+	t.Logf("%d walks of %d steps, each forwards, back and forwards again", n, steps)
+	require.Greater(t, steps, 2*n)
+}
+
+func randomly(random *rand.Rand, of string, n int) string {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = of[random.IntN(len(of))]
+	}
+	return string(b)
+}
+
+// Back and Forward are the same places, on 500 random walks.
+func TestRandomWalksBackAndForward(t *testing.T) {
+	for seed := range 10 {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			ctx := tab(t, page(t)+walked)
+			until(t, ctx, `!!watch.machine.view`)
+			walks(t, ctx, uint64(seed), 50)
+		})
+	}
+}
 
 // 200 random steps and back; and in between, the address in a fresh profile.
 func TestStepsForwardAndBackAndTheAddress(t *testing.T) {

@@ -21,9 +21,17 @@ class FiveBytes {
     const here = v.cpus.map((c, i) => this.stands(c, i, s, v));
     const jump = s.cells[0]?.value === "e9";
     if (!m.update(this.box, "five", [s, here, [...lit.is], v.cpus.length], () => this.picture(s, here, lit, v, jump))) return;
-    if (before && before.address === s.address && !still.matches) this.move(before.places, before.cells, s);
-    this.last = { address: s.address, cells: s.cells.map((c) => c.value), places: this.places(), place: v.schedule + v.sub };
+    this.moved = () => {
+      this.moved = null;
+      const places = still.matches ? null : this.places();
+      if (before?.places && places && before.address === s.address) this.move(before.places, places, before.cells, s);
+      this.last = { address: s.address, cells: s.cells.map((c) => c.value), places, place: v.schedule + v.sub };
+    };
     this.asked.textContent = "";
+  }
+
+  settle() {
+    this.moved?.();
   }
 
   // stands says where a CPU is: on a byte of the strip, in the slot, in the detour buffer, in the kernel, or elsewhere.
@@ -113,9 +121,9 @@ class FiveBytes {
   }
 
   // move shows what changed as a motion: bytes turn, the original flies to the slot, CPUs go to their new places.
-  move(places, was, s) {
+  move(places, here, was, s) {
     for (const e of this.box.querySelectorAll("[data-fly]")) {
-      const name = e.dataset.fly, old = places.get(name), now = e.getBoundingClientRect();
+      const name = e.dataset.fly, old = places.get(name), now = here.get(name);
       if (name.startsWith("cpu") && old && (old.left !== now.left || old.top !== now.top)) {
         e.animate([{ transform: `translate(${old.left - now.left}px, ${old.top - now.top}px)` }, { transform: "none" }], { duration: 420, easing: "ease-in-out" });
       }

@@ -195,6 +195,8 @@ class Machine {
   draw() {
     const focus = this.focus ?? document.activeElement?.closest?.("[data-key]")?.dataset.key;
     for (const p of this.parts) p.draw(this.view);
+    // What needs the layout comes last, so that a step is laid out once.
+    for (const p of this.parts) p.settle?.(this.view);
     if (focus && document.activeElement?.dataset.key !== focus) this.box.querySelector(`[data-key="${focus}"]`)?.focus({ preventScroll: true });
     this.focus = null;
   }

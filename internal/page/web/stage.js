@@ -12,6 +12,10 @@ class Panes {
   draw(v) {
     for (const p of this.parts) p.draw(v);
   }
+
+  settle(v) {
+    for (const p of this.parts) p.settle?.(v);
+  }
 }
 
 // details stay as open as the reader has left them.
@@ -39,7 +43,11 @@ class CodePane {
       this.rows[n][i] = tr;
     }));
     this.texts = texts;
-    this.look(v, list);
+    this.list = list;
+  }
+
+  settle(v) {
+    this.look(v, this.list);
   }
 
   // look brings the row that matters into the pane: that of the CPU that has stepped, else the probed one.

@@ -24,11 +24,16 @@ class Columns {
     for (const m of run.marks) marks.set(m.step, [...(marks.get(m.step) ?? []), m]);
     const left = [...run.left];
     let x = 0, step = 0;
-    const add = (c, w) => { this.list.push({ ...c, x, w }); x += w; };
+    const add = (c, w) => {
+      const column = { ...c, x, w };
+      this.list.push(column);
+      c.part?.cells.push(column);
+      x += w;
+    };
     for (const all of run.letters.match(/(.)\1*/g) ?? []) {
       for (const who of apart ? all : [all]) {
         while (left[0] && left[0].at <= step) add({ left: left.shift() }, 44);
-        const part = { who: who[0], n: who.length, step, x };
+        const part = { who: who[0], n: who.length, step, x, cells: [] };
         let plain = step;
         const flush = (end) => { if (end > plain) add({ part, from: plain, to: end }, end - plain === 1 ? markWidth : Math.min(64, 26 + 6 * Math.log2(end - plain))); };
         for (const end = step + who.length; step < end; step++) {
@@ -84,6 +89,19 @@ class Timeline {
     this.heads = el("div", { class: "heads" });
     this.track = el("div", { class: "track" });
     this.foot = el("div", { class: "foot" });
+    this.order = el("ol", { class: "bars", "aria-label": "Who ran, in order" });
+    this.ruler = el("div", { class: "ruler", tabindex: 0, role: "slider", "data-key": "playhead", "aria-label": "Place in the run", "aria-valuemin": 0, "aria-orientation": "horizontal", onkeydown: (e) => this.key(e) });
+    this.line = el("div", { class: "playhead", "aria-hidden": "true" });
+    this.insertion = el("div", { class: "insertion", hidden: true, "aria-hidden": "true" });
+    this.gone = el("div", { class: "to-come", "aria-hidden": "true" });
+    this.lines = el("div", { "aria-hidden": "true" });
+    this.more = el("div");
+    this.whole = el("div", { class: "tracks" }, this.lines, this.ruler, this.order, this.more, this.gone, this.line, this.insertion);
+    this.scroller = el("div", { class: "scroller" }, this.whole);
+    this.track.append(this.scroller);
+    this.seeks(this.whole);
+    // bars are the drawn bars by number, each with the text from which it was made.
+    this.bars = new Map();
     this.at = el("div", { class: "timeline" }, el("div", { class: "grid" }, this.heads, this.track), this.foot);
   }
 
@@ -92,9 +110,13 @@ class Timeline {
     const lanes = ["m", ...v.cpus.map((c, i) => "abcd"[i]), "w"];
     const apart = this.apart && m.run.letters.length <= mostApart;
     m.update(this.heads, "heads", [v.cpus.map((c) => [c.name, c.can]), v.module, v.worker, m.before && [m.before.name, m.compares]], () => this.headsOf(v, lanes));
-    const drawn = m.update(this.track, "track", [m.run.letters, m.run.marks.length, m.run.stale.length, m.run.left, lanes, apart, m.before?.letters, m.before?.name, this.first(v, apart)], () => this.trackOf(lanes, apart));
+    const text = JSON.stringify([m.run.letters, m.run.marks.length, m.run.stale.length, m.run.left, lanes, apart, m.before?.letters, m.before?.name, this.first(v, apart)]);
+    if (m.drawn.get("track") !== text) {
+      m.drawn.set("track", text);
+      this.drawTrack(lanes, apart);
+    }
     m.update(this.foot, "foot", [v.steps, m.run.letters.length, this.apart, apart, !!m.undo, m.before?.name], () => this.footOf(v, apart));
-    this.playhead(v, drawn);
+    this.playhead(v);
   }
 
   // first is the number of the first bar that is drawn.
@@ -126,26 +148,33 @@ class Timeline {
       el("span", { class: "soft count" }, m.run.letters.length > v.steps ? `step ${v.steps} of ${m.run.letters.length}` : `${v.steps} ${v.steps === 1 ? "step" : "steps"}`)];
   }
 
-  trackOf(lanes, apart) {
+  // drawTrack brings the lanes up to date: a step further, only the last bar is made anew.
+  drawTrack(lanes, apart) {
     const m = this.machine, run = m.run, compared = m.before?.name ? m.before : null;
     this.columns = new Columns(run, apart);
     const c = this.columns, top = (who) => rulerHeight + lanes.indexOf(who) * laneHeight, height = rulerHeight + lanes.length * laneHeight;
-    const first = this.first(m.view, apart), shown = c.parts.slice(first, first + mostBars);
-    this.bars = new Map();
-    const order = el("ol", { class: "bars", "aria-label": "Who ran, in order" }, ...shown.map((p, i) => this.bar(p, first + i, top(p.who), apart)));
-    const stale = this.stales(run, c, (who) => ({ top: top(who), height: laneHeight }));
-    const left = c.list.filter((x) => x.left).map((x) => el("div", { class: "not-needed", style: `left:${x.x}px;top:${top(x.left.who)}px;width:${x.w - 2}px;height:${laneHeight - 6}px`, title: `${stepsOf(x.left.who, x.left.n)}: not needed in this order` }, `×${x.left.n}`));
-    this.ruler = el("div", { class: "ruler", tabindex: 0, role: "slider", "data-key": "playhead", "aria-label": "Place in the run", "aria-valuemin": 0, "aria-orientation": "horizontal", onkeydown: (e) => this.key(e) });
-    this.line = el("div", { class: "playhead", "aria-hidden": "true" });
-    this.insertion = el("div", { class: "insertion", hidden: true, "aria-hidden": "true" });
-    this.gone = el("div", { class: "to-come", "aria-hidden": "true" });
-    const whole = el("div", {
-      class: "tracks", style: `height:${height + (compared ? lanes.length * beforeHeight + 24 : 0)}px;width:${Math.max(c.width, compared ? new Columns(compared, false).width : 0) + 40}px`,
-    }, ...lanes.map((who) => el("div", { class: "lane-line", style: `top:${top(who)}px;height:${laneHeight}px`, "aria-hidden": "true" })), this.ruler, order, ...stale, ...left, this.gone, this.line, this.insertion,
-    ...(compared ? this.beside(compared, lanes, height + 18, c) : []));
+    const first = this.first(m.view, apart), shown = c.parts.slice(first, first + mostBars), bars = new Map();
+    shown.forEach((p, n) => {
+      const i = first + n, text = `${p.who} ${p.n} ${p.step} ${p.x} ${p.w} ${top(p.who)} ${p.cells.map((x) => (x.mark ? `${x.mark.sub}${x.mark.kind}${x.mark.text}` : x.to - x.from)).join()}`;
+      const old = this.bars.get(i);
+      bars.set(i, old?.text === text ? old : { text, li: this.bar(p, i, top(p.who)) });
+    });
+    for (const [i, b] of this.bars) if (bars.get(i) !== b) b.li.remove();
+    let at = this.order.firstChild;
+    for (const { li } of bars.values()) {
+      if (li === at) at = at.nextSibling;
+      else this.order.insertBefore(li, at);
+    }
+    this.bars = bars;
+    // One bar is a stop of the Tab key.
+    if (!this.order.querySelector('button[tabindex="0"]')) this.order.querySelector("button")?.setAttribute("tabindex", "0");
+    m.update(this.lines, "lines", lanes, () => lanes.map((who) => el("div", { class: "lane-line", style: `top:${top(who)}px;height:${laneHeight}px` })));
+    m.update(this.more, "more", [run.stale, run.left, lanes, compared && [compared.letters, run.letters], c.width], () => [
+      ...this.stales(run, c, (who) => ({ top: top(who), height: laneHeight })),
+      ...c.list.filter((x) => x.left).map((x) => el("div", { class: "not-needed", style: `left:${x.x}px;top:${top(x.left.who)}px;width:${x.w - 2}px;height:${laneHeight - 6}px`, title: `${stepsOf(x.left.who, x.left.n)}: not needed in this order` }, `×${x.left.n}`)),
+      ...(compared ? this.beside(compared, lanes, height + 18, c) : [])]);
+    this.whole.style.cssText = `height:${height + (compared ? lanes.length * beforeHeight + 24 : 0)}px;width:${Math.max(c.width, compared ? new Columns(compared, false).width : 0) + 40}px`;
     this.height = height;
-    this.seeks(whole);
-    return [el("div", { class: "scroller" }, whole)];
   }
 
   // stales hatch a CPU's lane from a write until the CPU has seen it.
@@ -163,23 +192,20 @@ class Timeline {
     });
   }
 
-  bar(p, i, top, apart) {
-    const c = this.columns;
-    const cells = c.list.filter((x) => x.part === p).map((x) => (x.mark ? this.mark(x) : el("span", { class: "plain", "aria-hidden": "true", style: `width:${x.w}px`, title: stepsOf(p.who, x.to - x.from) }, `${x.to - x.from}`)));
+  bar(p, i, top) {
+    const cells = p.cells.map((x) => (x.mark ? this.mark(x) : el("span", { class: "plain", "aria-hidden": "true", style: `width:${x.w}px`, title: stepsOf(p.who, x.to - x.from) }, `${x.to - x.from}`)));
     const button = el("button", {
       type: "button", "data-key": `part${i}`, tabindex: i === 0 ? 0 : -1,
       onfocus: (e) => { for (const b of this.track.querySelectorAll(".bars button")) b.tabIndex = b === e.currentTarget ? 0 : -1; },
-      onclick: (e) => { if (e.detail === 0) this.machine.go(c.run.place(p.step + p.n - 1, -1)).catch(complain); },
+      onclick: (e) => { if (e.detail === 0) this.machine.go(this.machine.run.place(p.step + p.n - 1, -1)).catch(complain); },
       onkeydown: (e) => this.barKey(e, i),
     }, el("span", { class: "unseen" }, `${stepsOf(p.who, p.n)}${this.said(p)}; Enter: go there; left and right: earlier or later; up and down: to another part`), ...cells);
-    const li = el("li", { class: `who-${p.who}`, style: `left:${p.x}px;top:${top}px;width:${p.w}px` }, button);
-    this.bars.set(i, li);
-    return li;
+    return el("li", { class: `who-${p.who}`, style: `left:${p.x}px;top:${top}px;width:${p.w}px` }, button);
   }
 
   // said has the events of a bar as words, for a screen reader.
   said(p) {
-    const list = this.columns.list.filter((x) => x.part === p && x.mark).map((x) => signs[x.mark.kind][1]);
+    const list = p.cells.filter((x) => x.mark).map((x) => signs[x.mark.kind][1]);
     return list.length ? `: ${list.slice(0, 8).join(", ")}${list.length > 8 ? " and more" : ""}` : "";
   }
 
@@ -267,7 +293,7 @@ class Timeline {
     });
   }
 
-  playhead(v, drawn) {
+  playhead(v) {
     const c = this.columns, x = c.at(v.steps, v.sub), all = this.machine.run.letters.length;
     this.line.style.cssText = `left:${x}px;height:${this.height}px`;
     this.gone.style.cssText = `left:${x + 1}px;top:${rulerHeight}px;width:${Math.max(0, c.width - x)}px;height:${this.height - rulerHeight}px`;
@@ -276,7 +302,12 @@ class Timeline {
     this.ruler.setAttribute("aria-valuemax", all);
     this.ruler.setAttribute("aria-valuenow", v.steps);
     this.ruler.setAttribute("aria-valuetext", `step ${v.steps} of ${all}${v.sub >= 0 && v.events.length > 1 ? `, event ${v.sub + 1} of ${v.events.length}` : ""}`);
-    const box = this.track.firstChild;
+    this.playsAt = x;
+  }
+
+  // settle brings the playhead into sight, once all is drawn.
+  settle() {
+    const box = this.scroller, x = this.playsAt;
     if (x < box.scrollLeft + 30 || x > box.scrollLeft + box.clientWidth - 60) box.scrollLeft = x - box.clientWidth * 0.6;
   }
 
@@ -285,7 +316,7 @@ class Timeline {
     const b = new Columns(run, false);
     const differ = difference(this.machine.run, run);
     const list = b.parts.slice(0, mostBars).map((p) => el("div", { class: `small who-${p.who}`, style: `left:${p.x}px;top:${top + lanes.indexOf(p.who) * beforeHeight}px;width:${p.w}px;height:${beforeHeight - 2}px` },
-      ...b.list.filter((x) => x.part === p).map((x) => el("span", { class: x.mark ? `mark is-${x.mark.kind}` : "plain", style: `width:${x.w}px`, title: x.mark?.text }, x.mark ? signs[x.mark.kind][0] : `${x.to - x.from}`))));
+      ...p.cells.map((x) => el("span", { class: x.mark ? `mark is-${x.mark.kind}` : "plain", style: `width:${x.w}px`, title: x.mark?.text }, x.mark ? signs[x.mark.kind][0] : `${x.to - x.from}`))));
     const stale = this.stales(run, b, (who) => ({ top: top + lanes.indexOf(who) * beforeHeight, height: beforeHeight }));
     const marks = differ === null ? [el("p", { class: "differs-here", style: `left:4px;top:${top - 18}px` }, "no difference")] : [
       el("div", { class: "difference", style: `left:${c.at(differ, -1)}px;top:${rulerHeight}px;height:${top - rulerHeight + lanes.length * beforeHeight}px` }),
