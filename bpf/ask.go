@@ -15,12 +15,14 @@ import (
 // reason in its column, and the first such error is returned beside the whole table. ErrObject and ErrLoader are of all kernels:
 // there is no table then.
 func Ask(ctx context.Context, file string, object []byte, kernels []string, find func(ctx context.Context, kernel string) (dump string, err error), o *Options) (*Table, error) {
+	if err := isObject(object); err != nil {
+		return nil, err
+	}
 	t := &Table{Object: file, Columns: make([]Column, len(kernels))}
 	failed := make([]error, len(kernels))
-	dumps := make([]string, len(kernels))
 	for n, kernel := range kernels {
 		t.Columns[n].Kernel = kernel
-		dumps[n], failed[n] = find(ctx, kernel)
+		t.Columns[n].Dump, failed[n] = find(ctx, kernel)
 	}
 	var group sync.WaitGroup
 	var telling sync.Mutex
@@ -31,7 +33,7 @@ func Ask(ctx context.Context, file string, object []byte, kernels []string, find
 		}
 		places <- true
 		group.Go(func() {
-			failed[n] = t.Columns[n].ask(ctx, dumps[n], object, o)
+			failed[n] = t.Columns[n].ask(ctx, object, o)
 			<-places
 			telling.Lock()
 			defer telling.Unlock()
@@ -53,13 +55,13 @@ func Ask(ctx context.Context, file string, object []byte, kernels []string, find
 }
 
 // ask asks the kernel of a dump.
-func (c *Column) ask(ctx context.Context, dump string, object []byte, o *Options) (err error) {
+func (c *Column) ask(ctx context.Context, object []byte, o *Options) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	lab := o.Lab
 	lab.Budget = cmp.Or(lab.Budget, Budget)
-	l, err := kprobelab.Open(dump, &lab)
+	l, err := kprobelab.Open(c.Dump, &lab)
 	if err != nil {
 		return err
 	}

@@ -84,8 +84,8 @@ func Load(k *booted.Kernel, object []byte, o *Options) (*answer.Object, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	if !bytes.HasPrefix(object, []byte(elf.ELFMAG)) {
-		return nil, fmt.Errorf("%w: it is no ELF file (clang -target bpf -O2 -g -c makes one of C)", ErrObject)
+	if err := isObject(object); err != nil {
+		return nil, err
 	}
 	loader := o.Loader
 	if loader == nil {
@@ -120,6 +120,14 @@ func Load(k *booted.Kernel, object []byte, o *Options) (*answer.Object, error) {
 			return got, nil
 		}
 	}
+}
+
+// isObject refuses a file before a kernel is booted for it.
+func isObject(object []byte) error {
+	if !bytes.HasPrefix(object, []byte(elf.ELFMAG)) {
+		return fmt.Errorf("%w: it is no ELF file (clang -target bpf -O2 -g -c makes one of C)", ErrObject)
+	}
+	return nil
 }
 
 // killedError is a loader that a signal has ended: the verifier took more memory than the guest has, or less likely a fault of

@@ -17,6 +17,8 @@ type Column struct {
 	// Kernel is its name as the user wrote it, Release its release.
 	Kernel  string `json:"kernel"`
 	Release string `json:"release,omitempty"`
+	// Dump is the file of the booted kernel, "" if there is none.
+	Dump string `json:"-"`
 	// Err says why it did not answer, "" if it did.
 	Err      string           `json:"error,omitempty"`
 	Programs []answer.Program `json:"programs"`

@@ -38,12 +38,28 @@ func bpfCommand(t *term) *cli.Command {
 	}
 }
 
-// bpfTable asks the kernels side by side.
-func bpfTable(ctx context.Context, t *term, c *cli.Command, file string, o *bpf.Options) error {
+// askKernels loads an object on booted kernels; the table is nil if none was asked.
+func (t *term) askKernels(ctx context.Context, c *cli.Command, file string, list []string, o *bpf.Options) (*bpf.Table, error) {
 	object, err := bounded.ReadFile(file, bounded.BPFObject)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	o.Progress = t.Counter("bpf", "kernels")
+	table, err := bpf.Ask(ctx, file, object, list, func(ctx context.Context, kernel string) (string, error) { return t.bootedKernel(ctx, c, kernel) }, o)
+	t.ProgressDone()
+	if errors.Is(err, bpf.ErrObject) {
+		err = fmt.Errorf("%s: %w", file, err)
+	}
+	if table == nil {
+		err = fail(exitImage, err)
+	}
+	return table, err
+}
+
+// bpfTable asks the kernels side by side.
+func bpfTable(ctx context.Context, t *term, c *cli.Command, file string, o *bpf.Options) error {
 	for _, text := range c.StringSlice("btf") {
 		if err := o.AddTypes(text); err != nil {
 			return fail(exitImage, err)
@@ -53,17 +69,9 @@ func bpfTable(ctx context.Context, t *term, c *cli.Command, file string, o *bpf.
 	if len(list) == 0 {
 		list = []string{""}
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	o.Progress = t.Counter("bpf", "kernels")
-	table, err := bpf.Ask(ctx, file, object, list, func(ctx context.Context, kernel string) (string, error) { return t.bootedKernel(ctx, c, kernel) }, o)
-	t.ProgressDone()
+	table, err := t.askKernels(ctx, c, file, list, o)
 	switch {
-	case errors.Is(err, bpf.ErrObject):
-		return fail(exitImage, fmt.Errorf("%s: %w", file, err))
-	case table == nil:
-		return fail(exitImage, err)
-	case err != nil && len(list) == 1:
+	case table == nil, err != nil && len(list) == 1:
 		return err
 	case err != nil:
 		err = fail(exitImage, errors.New("not all kernels could be asked"))

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"runtime/debug"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
 
+	"kprobelab/bpf"
 	"kprobelab/internal/archive"
 	"kprobelab/internal/cmdline"
 	"kprobelab/internal/report"
@@ -31,28 +31,37 @@ func checkCommand(t *term) *cli.Command {
 			&cli.StringFlag{Name: "archive", Usage: "ask the kernels in `DIR`, which kprobelab pack has made"},
 			&cli.StringSliceFlag{Name: "release", Usage: "of the archive, the releases that match `GLOB` (repeatable)"},
 			&cli.BoolFlag{Name: "changed", Usage: "with --archive: only the probes that some kernels answer differently"},
+			&cli.BoolFlag{Name: "load", Usage: "also boot the kernels, and load the programs of the object PROBES by their verifiers, as kprobelab bpf does"},
+			&cli.BoolFlag{Name: "offline", Usage: "with --load: fetch nothing, and say what is missing"},
+			&cli.StringFlag{Name: "waivers", Usage: "let pass what `FILE` says: lines of PROBE KERNEL DATE REASON, each in force until its date"},
+			&cli.StringFlag{Name: "since", Usage: "fail only on what is new since `FILE`, the output of an earlier check --json"},
 			&cli.StringSliceFlag{Name: "allow", Usage: "let this `HAZARD` pass, by its name (repeatable)"},
-			&cli.StringFlag{Name: "format", Usage: "`FORMAT`: " + strings.Join(report.CheckFormats, ", ") + " (error lines that a CI host shows beside the list)"},
+			&cli.StringFlag{Name: "format", DefaultText: "text", Usage: "`FORMAT`: " + strings.Join(report.CheckFormats, ", ") + " (error lines that a CI host shows beside the list)"},
 			&cli.StringFlag{Name: "via", Value: "module", Usage: "attach what a text names by `WAY`: module (register_kprobe), events (kprobe_events), bpf (a perf event)"},
 			&cli.BoolFlag{Name: "tsv", Usage: "as --format tsv: a header, and a line for each probe and image"},
 			&cli.BoolFlag{Name: "json", Usage: "as --format json: one object with images, and probes with an answer for each image"},
 			shardFlag(&part, "the kernels"),
 			decoderFlag("x86asm"), debuginfoFlag(),
 		}, imageFlags()...),
-		Action: func(_ context.Context, c *cli.Command) error { return t.differences(check(t, c, part)) },
+		Action: func(ctx context.Context, c *cli.Command) error { return t.differences(check(ctx, t, c, part)) },
 	}
 }
 
-func check(t *term, c *cli.Command, part shard.Part) error {
-	format, err := checkFormat(c)
-	if err != nil {
+func check(ctx context.Context, t *term, c *cli.Command, part shard.Part) error {
+	if err := cmp.Or(cmdline.OneOf(c, "tsv", "json", "format"), cmdline.OneOf(c, "json", "format")); err != nil {
 		return err
+	}
+	format, err := report.CheckFormat(c.IsSet("json"), c.IsSet("tsv"), c.String("format"))
+	if err != nil {
+		return usagef("--format takes %w", err)
 	}
 	args := operands(c)
 	dir := c.String("archive")
 	switch {
 	case operand(c, 0) == "", len(args) == 1 && dir == "":
 		return usagef("check takes the probes and at least one image, or --archive DIR; try %s --help", c.FullName())
+	case dir != "" && c.Bool("load"):
+		return usagef("--load boots kernels, and an archive has none to boot: name them by --kernel")
 	case dir == "" && (c.IsSet("release") || c.Bool("changed")):
 		return usagef("--release and --changed go with --archive DIR")
 	}
@@ -60,9 +69,12 @@ func check(t *term, c *cli.Command, part shard.Part) error {
 	if !ok {
 		return usagef("--via takes module, events or bpf, not %q", c.String("via"))
 	}
-	allowed, err := hazard.Named(c.StringSlice("allow"))
-	if err != nil {
-		return usagef("--allow: %w", err)
+	gate, err := report.OpenGate(c.StringSlice("allow"), c.String("waivers"), c.String("since"))
+	switch {
+	case errors.Is(err, hazard.ErrUnknown):
+		return usagef("%w", err)
+	case err != nil:
+		return fail(exitImage, err)
 	}
 	probes, err := readProbes(args[0])
 	if err != nil {
@@ -75,55 +87,55 @@ func check(t *term, c *cli.Command, part shard.Part) error {
 			return err
 		}
 	}
-	form := report.CheckForm{Format: format, List: args[0], Files: len(files), Changed: c.Bool("changed"), Allow: allowed}
+	form := report.CheckForm{Format: format, List: args[0], Files: len(files), Changed: c.Bool("changed"), Gate: gate}
 	out, err := t.shard(part, slices.Concat(args[1:], files), "kernels", form)
 	if err != nil {
 		return err
 	}
 	images, mine := shard.Of(part, args[1:]), shard.Of(part, slices.Concat(args[1:], files))
 	var columns []report.Column
-	for _, path := range images {
-		img, err := openImage(t, c, path)
+	kernels := &bpf.Table{Columns: make([]bpf.Column, len(images))}
+	if c.Bool("load") {
+		if kernels, err = t.askKernels(ctx, c, args[0], images, &bpf.Options{}); kernels == nil {
+			return err
+		}
+	}
+	for n, path := range images {
+		column, err := checkImage(t, c, path, &kernels.Columns[n], probes, gate.Allow)
 		if err != nil {
 			return err
 		}
-		kernel := report.OfImage(img)
-		info := debuginfoOf(c, img)
-		kernel.Define, kernel.Callers = info.Definitions, info.Inlined
-		one := &report.Check{Allow: allowed}
-		one.Add(kernel, probes)
-		columns = append(columns, report.Column{Check: one})
+		columns = append(columns, column)
 	}
-	columns = append(columns, checkArchive(t, mine[len(images):], probes, allowed)...)
+	columns = append(columns, checkArchive(t, mine[len(images):], probes, gate.Allow)...)
 	if out != nil {
 		return shard.All(out, columns)
 	}
-	return ended(form.Show(t.Out, columns))
+	return ended(form.Show(t.Out, t.Err, columns))
 }
 
-// checkFormat is the form that the flags ask for.
-func checkFormat(c *cli.Command) (asked string, err error) {
-	if err := cmp.Or(cmdline.OneOf(c, "tsv", "json", "format"), cmdline.OneOf(c, "json", "format")); err != nil {
-		return "", err
+// checkImage asks an image, beside a booted kernel's answers, if it was asked.
+func checkImage(t *term, c *cli.Command, path string, booted *bpf.Column, probes []report.Probe, allow map[hazard.ID]bool) (report.Column, error) {
+	if booted.Err != "" {
+		return report.Column{Unread: fmt.Errorf("%s: %s", path, booted.Err)}, nil
 	}
-	switch asked = c.String("format"); {
-	case c.IsSet("json"):
-		asked = "json"
-	case c.IsSet("tsv"):
-		asked = "tsv"
-	case !c.IsSet("format"):
-		asked = "text"
+	img, err := openImage(t, c, cmp.Or(booted.Dump, path))
+	if err != nil {
+		return report.Column{}, err
 	}
-	if !slices.Contains(report.CheckFormats, asked) {
-		return "", usagef("--format takes %s, not %q", strings.Join(report.CheckFormats, ", "), asked)
+	word := ""
+	if slices.Contains(c.StringSlice("kernel"), path) && !exists(path) {
+		word = path
 	}
-	return asked, nil
+	one := report.CheckImageFile(img, debuginfoOf(c, img), word, probes, allow)
+	if booted.Dump != "" {
+		one.Loaded(booted.Programs)
+	}
+	return report.Column{Check: one}, nil
 }
 
 // checkArchive asks the kernels of an archive.
 func checkArchive(t *term, files []string, probes []report.Probe, allow map[hazard.ID]bool) []report.Column {
-	// Each kernel is garbage when the next one is read: a third less memory for a tenth more time.
-	defer debug.SetGCPercent(debug.SetGCPercent(50))
 	defer t.ProgressDone()
 	return archive.Check(files, probes, allow, func(n int) { t.Count("kernels", "kernels", int64(n), int64(len(files))) })
 }

@@ -127,7 +127,7 @@ var choices = map[string]func() []cmdline.Choice{
 // ofFiles are the flags whose value is a file.
 var ofFiles = []string{
 	"append", "archive", "asm", "config", "film", "hardware", "image", "kernel", "lessons", "live-text", "module", "out", "output", "perfetto", "plot", "points", "replay", "svg", "symbols",
-	"stdin", "trace-output", "boot/file", "uprobe/file", "boot/tracing", "boot/qemu",
+	"since", "stdin", "trace-output", "boot/file", "uprobe/file", "boot/tracing", "boot/qemu", "waivers",
 }
 
 // Value completes the value of a flag.

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"runtime"
+	"runtime/debug"
 	"sync"
 
 	"kprobelab/internal/report"
@@ -11,6 +12,8 @@ import (
 // Check asks the kernel of each file, and returns the columns in the order of the files. Several processors share the
 // files; each has one kernel in memory. done, when not nil, is told after each file.
 func Check(files []string, probes []report.Probe, allow map[hazard.ID]bool, done func(n int)) []report.Column {
+	// Each kernel is garbage when the next one is read: a third less memory for a tenth more time.
+	defer debug.SetGCPercent(debug.SetGCPercent(50))
 	columns := make([]report.Column, len(files))
 	next := make(chan int)
 	var workers sync.WaitGroup

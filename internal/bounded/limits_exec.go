@@ -50,6 +50,9 @@ const (
 	// BPFLogged bounds the verified instructions of a program whose log is asked for: the log of a million does not fit into a guest's memory.
 	// Test: TestProgramsAtTheVerifiersLimit
 	BPFLogged = 100_000
+	// BPFPlaces bounds the symbols of an object whose lines in C are looked up.
+	// Test: TestPlacesOfPrograms
+	BPFPlaces = 1 << 14
 	// BPFObject bounds an object of BPF programs, in bytes.
 	// Test: TestFilesThatAreTooLong
 	BPFObject = 64 << 20

@@ -35,6 +35,9 @@ const (
 	// CheckInput bounds the lists of probes that check reads, in bytes.
 	// Test: TestFilesThatAreTooLong
 	CheckInput = 64 << 20
+	// Waivers bounds a file of waivers, in bytes.
+	// Test: TestWaiversThatAreNone
+	Waivers = 256 << 10
 	// ListLine bounds a line of a list of probes or points, in bytes.
 	// Test: TestReadPoints
 	ListLine = 1 << 20

@@ -1,10 +1,12 @@
 package report
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 
+	"kprobelab/bpf/answer"
 	"kprobelab/errno"
 	"kprobelab/internal/systemcall"
 	"kprobelab/kimage"
@@ -25,12 +27,22 @@ type Check struct {
 	// Hazardous counts the cells that attach and then do harm, by a hazard that is not in Allow.
 	Hazardous int                `json:"hazardous"`
 	Allow     map[hazard.ID]bool `json:"-"`
+	// LoadAsked: booted kernels were asked to load the programs. NotLoaded counts the cells with a program that one refused.
+	LoadAsked bool `json:"load_asked"`
+	NotLoaded int  `json:"not_loaded"`
+	// Passed counts the cells with faults that the gate lets pass; Waivers are its waivers.
+	Passed  int         `json:"passed"`
+	Waivers []WaiverUse `json:"waivers,omitempty"`
+
+	// failed counts the cells that fail, by the kind of their first fault.
+	failed map[string]int
 }
 
 // CheckImage is a column.
 type CheckImage struct {
-	// Name is the name the image was opened by.
+	// Name is the name the image was opened by. Asked is the word of --kernel, "" for a file.
 	Name    string `json:"name"`
+	Asked   string `json:"asked,omitempty"`
 	Release string `json:"release"`
 	Profile string `json:"profile"`
 	// Standing says how far the profile can be trusted (kimage's Standing).
@@ -108,7 +120,7 @@ type CheckCell struct {
 	Absent *Absence `json:"absent,omitempty"`
 	// NotAsked: there is no answer, and Detail says why.
 	NotAsked bool `json:"not_asked,omitempty"`
-	// Attaches: the tool's way of asking for the probe succeeds.
+	// Attaches: the tool's way of asking for the probe succeeds; in JSON it is null if NotAsked.
 	Attaches bool `json:"attaches"`
 	// Errno is the result of the tool's way of asking: 0, or a negative number.
 	Errno int `json:"errno"`
@@ -126,6 +138,26 @@ type CheckCell struct {
 	Detail string  `json:"detail"`
 	// Hazards are the faults that can happen although the probe attaches.
 	Hazards []hazard.Finding `json:"hazards,omitempty"`
+	// Load is the booted kernel's own answer, by its verifier; nil if it was not asked.
+	Load *answer.Program `json:"load,omitempty"`
+	// Faults are what is wrong: "load", "attach", "hazard ID". Passes says why the gate lets them pass: "optional", "waived" (then
+	// Why has the date and the reason), "known"; "" if they fail.
+	Faults []string `json:"faults,omitempty"`
+	Passes string   `json:"passes,omitempty"`
+	Why    string   `json:"why,omitempty"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (c CheckCell) MarshalJSON() ([]byte, error) {
+	type plain CheckCell
+	out := struct {
+		Attaches *bool `json:"attaches"`
+		plain
+	}{plain: plain(c)}
+	if !c.NotAsked {
+		out.Attaches = &c.Attaches
+	}
+	return json.Marshal(out)
 }
 
 // Add asks a kernel about each probe, and adds its column. The probes of every
@@ -153,12 +185,33 @@ func (c *Check) Add(kernel Kernel, probes []Probe) {
 	}
 }
 
+// Loaded adds a booted kernel's answers to the column of one kernel. Logs are left out.
+func (c *Check) Loaded(programs []answer.Program) {
+	c.LoadAsked = true
+	for i := range programs {
+		for j := range c.Probes {
+			row := &c.Probes[j]
+			if row.Program != printable(programs[i].Name) {
+				continue
+			}
+			p := programs[i]
+			p.Log = ""
+			row.Cells[0].Load = &p
+			if !p.Loads {
+				c.NotLoaded++
+			}
+		}
+	}
+}
+
 // Join adds the columns of another Check of the same probes.
 func (c *Check) Join(o *Check) {
 	c.Images = append(c.Images, o.Images...)
 	c.Refused += o.Refused
 	c.NotAsked += o.NotAsked
 	c.Hazardous += o.Hazardous
+	c.NotLoaded += o.NotLoaded
+	c.LoadAsked = c.LoadAsked || o.LoadAsked
 	if c.Probes == nil {
 		c.Probes = slices.Clone(o.Probes)
 		return

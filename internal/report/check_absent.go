@@ -119,7 +119,7 @@ func firstOf(list []string, most int) string {
 }
 
 // Compare looks at the columns together, once all have been asked: it tells kernels of
-// one release apart, and notes for each absent name which other kernels have it.
+// one release apart, notes for each absent name which other kernels have it, and finds the cells that fail (Judge).
 func (c *Check) Compare() {
 	c.tellApart()
 	for i := range c.Probes {
@@ -137,6 +137,7 @@ func (c *Check) Compare() {
 			}
 		}
 	}
+	c.Judge(&Gate{Allow: c.Allow}, "")
 }
 
 func has(n int) string {

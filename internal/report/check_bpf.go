@@ -104,14 +104,17 @@ func bpfProbes(object []byte) ([]Probe, error) {
 		return nil, err
 	}
 	var list []Probe
+	source := readLines(f, symbols)
 	for i, s := range f.Sections {
 		// .text has the functions that programs call.
 		if s.Type != elf.SHT_PROGBITS || s.Flags&elf.SHF_EXECINSTR == 0 || s.Size == 0 || s.Name == ".text" {
 			continue
 		}
 		p := sectionProbe(s.Name)
-		for _, name := range programs(symbols, elf.SectionIndex(i)) {
-			p.Program = printable(name)
+		for _, program := range programs(symbols, elf.SectionIndex(i)) {
+			p.Program = printable(program.Name)
+			at := source[begin{s.Name, program.Value}]
+			p.File, p.Line = at.file, at.line
 			list = append(list, p)
 		}
 	}
@@ -127,7 +130,7 @@ func sectionProbe(section string) Probe {
 	name := strings.TrimPrefix(section, "?")
 	kind, place, slash := strings.Cut(name, "/")
 	p, ok := bpfSections[kind]
-	p.Text, p.kind, p.place = printable(section), strings.TrimSuffix(kind, ".s"), place
+	p.Text, p.kind, p.place, p.Optional = printable(section), strings.TrimSuffix(kind, ".s"), place, name != section
 	switch {
 	case !ok:
 		if p.unasked = unasked(name); p.unasked == "" {
@@ -221,15 +224,15 @@ func scannedOffset(text string) uint64 {
 	return off
 }
 
-// programs are the names of the functions in a section.
-func programs(symbols []elf.Symbol, section elf.SectionIndex) (names []string) {
+// programs are the functions in a section.
+func programs(symbols []elf.Symbol, section elf.SectionIndex) (list []elf.Symbol) {
 	for _, s := range symbols {
 		if s.Section == section && elf.ST_TYPE(s.Info) == elf.STT_FUNC && elf.ST_BIND(s.Info) == elf.STB_GLOBAL {
-			names = append(names, s.Name)
+			list = append(list, s)
 		}
 	}
-	if len(names) == 0 {
-		names = []string{""}
+	if len(list) == 0 {
+		list = []elf.Symbol{{}}
 	}
-	return names
+	return list
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -44,24 +46,24 @@ type junitFailure struct {
 
 // WriteJUnit writes the report as JUnit XML.
 func (c *Check) WriteJUnit(w io.Writer) error {
-	out := junit{Tests: c.cells(), Failures: c.Refused + c.Hazardous}
+	out := junit{Tests: c.cells(), Failures: c.fails()}
 	for j := range c.Images {
 		s := junitSuite{Name: c.Images[j].suite(), Tests: len(c.Probes)}
 		for i := range c.Probes {
 			row := &c.Probes[i]
 			cell, one := &row.Cells[j], junitCase{Name: row.title(), Class: s.Name}
 			switch {
-			case cell.NotAsked:
+			case cell.fails():
+				s.Failures++
+				one.Failure = cell.failure(row.shown(j))
+			case cell.Passes != "":
+				s.Skipped++
+				one.Skipped = &junitSkipped{strings.TrimSpace(cell.Passes + " " + cell.Why)}
+			case cell.NotAsked && cell.Load == nil:
 				s.Skipped++
 				one.Skipped = &junitSkipped{cell.Detail}
-			case c.harms(cell):
-				s.Failures++
-				one.Failure = &junitFailure{Message: cell.brief(row.Return), Type: "hazard " + hazardIDs(cell.Hazards), Text: cell.Hazards[0].Says}
-			case cell.Attaches:
-				one.Out = cell.brief(row.Return)
 			default:
-				s.Failures++
-				one.Failure = &junitFailure{Message: cell.brief(row.Return), Type: cell.Reason.String(), Text: cell.Detail}
+				one.Out = row.shown(j)
 			}
 			s.Cases = append(s.Cases, one)
 		}
@@ -101,39 +103,92 @@ func (i *CheckImage) shortID() string {
 	return id[:min(len(id), 8)]
 }
 
-// WriteAnnotations writes a line for each probe that does not attach everywhere, in
-// the form in which GitHub and hosts like it show it beside the list of probes: an error
-// with the list's name, the line, and the kernels with their answers.
+// failure is the first fault of a cell.
+func (c *CheckCell) failure(message string) *junitFailure {
+	switch {
+	case c.has(loadFault), c.has(attachFault) && c.Load != nil && c.Load.Bad():
+		return &junitFailure{Message: message, Type: c.Load.Word(), Text: c.Load.Why()}
+	case c.has(attachFault):
+		return &junitFailure{Message: message, Type: c.Reason.String(), Text: c.Detail}
+	}
+	return &junitFailure{Message: message, Type: "hazard " + hazardIDs(c.Hazards), Text: c.Hazards[0].Says}
+}
+
+// WriteAnnotations writes a line for each probe that fails, in the form in which GitHub and hosts like it show it beside a file: an
+// error with the file's name, the line, and the kernels with their answers. The file is a program's C source, if the object tells
+// it; else the list of probes.
 func (c *Check) WriteAnnotations(w io.Writer, list string) error {
 	for i := range c.Probes {
 		row := &c.Probes[i]
-		text, title := c.refusals(row), " does not attach"
-		if text == "" {
-			text, title = c.dangers(row), " does harm"
+		said := map[string][]string{}
+		on := map[[2]string][]int{}
+		var order []string
+		for j := range row.Cells {
+			cell := &row.Cells[j]
+			if !cell.fails() {
+				continue
+			}
+			at, title, text := cell.annotation(row, j, list)
+			head := fmt.Sprintf("%s,title=%s", at, property(row.title()+title))
+			if said[head] == nil {
+				order = append(order, head)
+			}
+			if on[[2]string{head, text}] == nil {
+				said[head] = append(said[head], text)
+			}
+			on[[2]string{head, text}] = append(on[[2]string{head, text}], j)
 		}
-		if text == "" {
-			continue
-		}
-		at := "file=" + property(list)
-		if row.Line > 0 {
-			at += fmt.Sprintf(",line=%d", row.Line)
-		}
-		if _, err := fmt.Fprintf(w, "::error %s,title=%s::%s\n", at, property(row.title()+title), message(text)); err != nil {
-			return err
+		for _, head := range order {
+			var texts []string
+			for _, text := range said[head] {
+				texts = append(texts, c.spans(on[[2]string{head, text}])+": "+text)
+			}
+			if _, err := fmt.Fprintf(w, "::error %s::%s\n", head, message(strings.Join(texts, "; "))); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// refusals are the stretches of kernels that refuse a probe.
-func (c *Check) refusals(row *CheckRow) string {
-	var list []string
-	for _, r := range c.runsOf(row) {
-		if cell := &row.Cells[r.from]; !cell.Attaches && !cell.NotAsked {
-			list = append(list, fmt.Sprintf("%s: %s (%s)", c.span(r), cell.brief(row.Return), cell.Detail))
-		}
+// annotation is what an annotation says of a cell that fails, and at which place.
+func (c *CheckCell) annotation(row *CheckRow, j int, list string) (at, title, text string) {
+	file, line := list, row.Line
+	if row.File != "" {
+		file = row.File
 	}
-	return strings.Join(list, "; ")
+	switch loaded := c.Load != nil && c.Load.Bad(); {
+	case loaded:
+		title, text = " does not load", c.Load.Why()
+		if c.Load.Loads {
+			title = " does not attach"
+		}
+		if b := c.Load.Blame; b != nil && b.File != "" {
+			file, line = printable(b.File), b.Line
+		}
+		text = oneLine(text)
+	case c.has(attachFault):
+		title, text = " does not attach", fmt.Sprintf("%s (%s)", row.shown(j), c.Detail)
+	default:
+		title, text = " does harm", fmt.Sprintf("%s (%s)", row.shown(j), c.Hazards[0].Says)
+	}
+	at = "file=" + property(here(file))
+	if line > 0 {
+		at += fmt.Sprintf(",line=%d", line)
+	}
+	return at, title, text
+}
+
+// here is a file's path below the working directory, where it is there: CI hosts want that.
+func here(file string) string {
+	dir, err := os.Getwd()
+	if err != nil || !filepath.IsAbs(file) {
+		return file
+	}
+	if rel, err := filepath.Rel(dir, file); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return file
 }
 
 var (

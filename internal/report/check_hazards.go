@@ -58,9 +58,8 @@ func (c *Check) hazardous() string {
 	return fmt.Sprintf(", %d of these with a hazard", c.Hazardous)
 }
 
-// explainHazards writes each hazard once, with its effect, the probes, and the kernels as name
-// names them; and the kernels about which nothing is known.
-func (c *Check) explainHazards(w io.Writer, name func(numbers []int) string) {
+// explainHazards writes each hazard once, with its effect, the probes and the kernels; and the kernels about which nothing is known.
+func (c *Check) explainHazards(w io.Writer) {
 	var order []hazard.ID
 	where := map[hazard.ID][]string{}
 	for i := range c.Probes {
@@ -83,7 +82,7 @@ func (c *Check) explainHazards(w io.Writer, name func(numbers []int) string) {
 			if where[f.ID] == nil {
 				order = append(order, f.ID)
 			}
-			where[f.ID] = append(where[f.ID], fmt.Sprintf("%s %s, %s: %s", c.Probes[i].Text, name(on[f]), f.Effect, f.Says))
+			where[f.ID] = append(where[f.ID], fmt.Sprintf("%s on %s, %s: %s", c.Probes[i].Text, c.spans(on[f]), f.Effect, f.Says))
 		}
 	}
 	for _, id := range order {
@@ -103,17 +102,6 @@ func (c *Check) explainHazards(w io.Writer, name func(numbers []int) string) {
 	if unknown > 0 {
 		fmt.Fprintf(w, "\nhazards were not asked about on %s: packed by an older kprobelab, which kept none\n", Counted(unknown, "kernel"))
 	}
-}
-
-// dangers are the stretches of kernels on which a probe does harm.
-func (c *Check) dangers(row *CheckRow) string {
-	var list []string
-	for _, r := range c.runsOf(row) {
-		if cell := &row.Cells[r.from]; c.harms(cell) {
-			list = append(list, fmt.Sprintf("%s: %s (%s)", c.span(r), cell.brief(row.Return), cell.Hazards[0].Says))
-		}
-	}
-	return strings.Join(list, "; ")
 }
 
 // ProbeHazard is a hazard of a probe.

@@ -49,8 +49,11 @@ type Probe struct {
 	// Return asks for a return probe.
 	Return bool `json:"return"`
 	Via    Via  `json:"via"`
-	// Line is its line number in a text, from 1 on; 0 in an object.
-	Line int `json:"line,omitempty"`
+	// Line is its line number in a text, from 1 on. A program's is in its C source, File, if the object tells; else 0.
+	Line int    `json:"line,omitempty"`
+	File string `json:"file,omitempty"`
+	// Optional: the section begins with a question mark, and a loader loads the program only if the tool wants it.
+	Optional bool `json:"optional,omitempty"`
 	// place is SYM[+OFF], ADDR[+OFF] or, for ViaMulti, a pattern of functions.
 	place string
 	// line is a definition for kprobe_events where defines is true, a probe in the words of the source where

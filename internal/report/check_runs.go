@@ -5,8 +5,6 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
-
-	"kprobelab/kprobes/rule"
 )
 
 // checkRun is a stretch of kernels, in their order, that answer a probe alike.
@@ -15,7 +13,7 @@ type checkRun struct{ from, to int }
 // runsOf cuts a row into stretches of one answer, as far as a person reads it.
 func (c *Check) runsOf(row *CheckRow) (list []checkRun) {
 	for i := range row.Cells {
-		if n := len(list); n > 0 && row.Cells[i].brief(row.Return) == row.Cells[i-1].brief(row.Return) {
+		if n := len(list); n > 0 && row.shown(i) == row.shown(i-1) {
 			list[n-1].to = i
 			continue
 		}
@@ -38,7 +36,7 @@ func (c *Check) WriteRuns(w io.Writer, changed bool) error {
 		}
 		fmt.Fprintln(t, row.Text)
 		for _, r := range runs {
-			fmt.Fprintf(t, "    %s\t%s\n", c.span(r), row.Cells[r.from].brief(row.Return))
+			fmt.Fprintf(t, "    %s\t%s\n", c.span(r), row.shown(r.from))
 		}
 		if r, ok := lost(row); ok {
 			fmt.Fprintf(t, "    last attaches on %s, not on %s\n", c.Images[r.from].title(), c.Images[r.to].title())
@@ -47,19 +45,32 @@ func (c *Check) WriteRuns(w io.Writer, changed bool) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	c.explainRules(w)
-	c.explainHazards(w, func(numbers []int) string { return "on " + c.spans(numbers) })
-	_, err := fmt.Fprintf(w, "\n%s, %s: %s%s\n", Counted(len(c.Images), "kernel"), Counted(len(c.Probes), "probe"), c.total(), c.hazardous())
+	c.explainReasons(w, func(alone bool, _ []int) bool { return !alone })
+	c.explainHazards(w)
+	_, err := fmt.Fprintf(w, "\n%s, %s: %s\n", Counted(len(c.Images), "kernel"), Counted(len(c.Probes), "probe"), c.total())
 	return err
 }
 
-// explainRules writes each reason for which a probe is refused once, with the probes; where a probe
-// is refused for several, with the kernels.
-func (c *Check) explainRules(w io.Writer) {
-	type why struct {
-		reason rule.ID
-		detail string
+// why is a reason for which a probe fails, or a failure passes.
+type why struct{ reason, detail string }
+
+// whys are the reasons in a cell.
+func (c *CheckCell) whys() (list []why) {
+	if !c.Attaches {
+		list = append(list, why{c.Reason.String(), c.Detail})
 	}
+	if c.Load != nil && c.Load.Bad() {
+		list = append(list, why{c.Load.Word() + " by the kernel", c.Load.Why()})
+	}
+	if c.Why != "" {
+		list = append(list, why{c.Passes, c.Why})
+	}
+	return list
+}
+
+// explainReasons writes each reason once, with the probes. named decides whether the kernels are named after a probe; alone: it is
+// the probe's only reason.
+func (c *Check) explainReasons(w io.Writer, named func(alone bool, on []int) bool) {
 	var order []why
 	who := map[why][]string{}
 	for i := range c.Probes {
@@ -67,22 +78,19 @@ func (c *Check) explainRules(w io.Writer) {
 		on := map[why][]int{}
 		var here []why
 		for j := range row.Cells {
-			cell := &row.Cells[j]
-			if cell.Attaches {
-				continue
+			for _, y := range row.Cells[j].whys() {
+				if on[y] == nil {
+					here = append(here, y)
+				}
+				on[y] = append(on[y], j)
 			}
-			y := why{cell.Reason, cell.Detail}
-			if on[y] == nil {
-				here = append(here, y)
-			}
-			on[y] = append(on[y], j)
 		}
 		for _, y := range here {
 			if who[y] == nil {
 				order = append(order, y)
 			}
 			text := row.Text
-			if len(here) > 1 {
+			if named(len(here) == 1, on[y]) {
 				text += " (" + c.spans(on[y]) + ")"
 			}
 			who[y] = append(who[y], text)

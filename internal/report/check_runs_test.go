@@ -30,6 +30,6 @@ func TestRunsNameKernels(t *testing.T) {
 	require.Contains(t, text.String(), "DENIED: it is on another list\n    fexit/x (7.3.4)\n")
 	text.Reset()
 	require.NoError(t, c.WriteText(&text))
-	require.Contains(t, text.String(), "fexit/x [1,2], oops: it lands in a wrong place\n")
-	require.Contains(t, text.String(), "DENIED: it does not return\n    fexit/x [3]\n")
+	require.Contains(t, text.String(), "fexit/x on 5.10.1 to 6.1.2 (2), oops: it lands in a wrong place\n")
+	require.Contains(t, text.String(), "DENIED: it does not return\n    fexit/x (6.12.3)\n")
 }

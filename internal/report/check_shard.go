@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"kprobelab/kprobes/hazard"
@@ -115,6 +116,21 @@ func Unread(bad []error) error {
 // CheckFormats are the forms of check's output.
 var CheckFormats = []string{"text", "tsv", "json", "junit", "annotations"}
 
+// CheckFormat returns the form that flags ask for: --json and --tsv have one of their own, "" is text.
+func CheckFormat(json, tsv bool, format string) (string, error) {
+	switch {
+	case json:
+		return "json", nil
+	case tsv:
+		return "tsv", nil
+	case format == "":
+		return "text", nil
+	case !slices.Contains(CheckFormats, format):
+		return "", fmt.Errorf("%s, not %q", strings.Join(CheckFormats, ", "), format)
+	}
+	return format, nil
+}
+
 // CheckForm says how columns are printed.
 type CheckForm struct {
 	// Format is one of CheckFormats.
@@ -123,18 +139,22 @@ type CheckForm struct {
 	List  string `json:"list"`
 	Files int    `json:"files"`
 	// Changed leaves out what all kernels answer alike, in the text about an archive.
-	Changed bool               `json:"changed"`
-	Allow   map[hazard.ID]bool `json:"allow"`
+	Changed bool `json:"changed"`
+	Gate    Gate `json:"gate"`
 }
 
 // Write writes the matrix of columns. bad says what is wrong with the probes, unread which kernels could not be read; if that is
-// every file of the archive, nothing is written. The error is w's, or ErrProbes.
-func (f *CheckForm) Write(w io.Writer, columns []Column) (bad []string, unread, err error) {
-	r, lost, err := Joined(columns, f.Allow)
-	if unread = Unread(lost); err != nil || unread != nil && len(lost) >= f.Files {
+// every one of them, nothing is written. notes gets sentences about waivers. The error is w's, or ErrProbes.
+func (f *CheckForm) Write(w, notes io.Writer, columns []Column) (bad []string, unread, err error) {
+	r, lost, err := Joined(columns, f.Gate.Allow)
+	if unread = Unread(lost); err != nil || unread != nil && len(lost) == len(columns) {
 		return nil, unread, err
 	}
 	r.Compare()
+	r.Judge(&f.Gate, Today())
+	for _, note := range r.Notes() {
+		fmt.Fprintln(notes, note)
+	}
 	switch f.Format {
 	case "json":
 		err = r.WriteJSON(w)
@@ -154,9 +174,9 @@ func (f *CheckForm) Write(w io.Writer, columns []Column) (bad []string, unread, 
 	return r.Bad(), unread, err
 }
 
-// Show writes the matrix of columns, and returns the exit code of check with its reason. An error with code 0 is w's.
-func (f *CheckForm) Show(w io.Writer, columns []Column) (code int, err error) {
-	bad, unread, err := f.Write(w, columns)
+// Show writes the matrix of columns, and sentences about waivers to notes; it returns the exit code of check with its reason. An error with code 0 is w's.
+func (f *CheckForm) Show(w, notes io.Writer, columns []Column) (code int, err error) {
+	bad, unread, err := f.Write(w, notes, columns)
 	switch {
 	case errors.Is(err, ErrProbes):
 		return 3, err

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -33,46 +33,69 @@ func (c *Check) WriteText(w io.Writer) error {
 		row := &c.Probes[i]
 		fmt.Fprint(t, row.Text)
 		for j := range row.Cells {
-			fmt.Fprint(t, "\t"+row.Cells[j].brief(row.Return))
+			fmt.Fprint(t, "\t"+row.shown(j))
 		}
 		fmt.Fprintln(t)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	c.explain(w)
-	c.explainHazards(w, columnNumbers)
-	_, err := fmt.Fprintf(w, "\n%s%s\n", c.total(), c.hazardous())
+	c.explainReasons(w, func(alone bool, on []int) bool { return len(on) < len(c.Images) })
+	c.explainHazards(w)
+	_, err := fmt.Fprintf(w, "\n%s\n", c.total())
 	return err
 }
 
-// Bad says how many probes do not attach, and how many do harm; nothing of what is well.
-func (c *Check) Bad() (list []string) {
-	switch c.Refused {
-	case 0:
-	case 1:
-		list = append(list, "1 probe does not attach")
-	default:
-		list = append(list, fmt.Sprintf("%d probes do not attach", c.Refused))
+// shown is a cell of the matrix: what the booted kernel said, if it was asked, the computed answer, and why a failure passes.
+func (r *CheckRow) shown(j int) string {
+	cell := &r.Cells[j]
+	text := cell.brief(r.Return)
+	if cell.Load != nil {
+		text = cell.Load.Word() + "; computed: " + text
 	}
-	switch c.Hazardous {
-	case 0:
-	case 1:
-		list = append(list, "1 probe does harm (--allow HAZARD lets it pass)")
-	default:
-		list = append(list, fmt.Sprintf("%d probes do harm (--allow HAZARD lets them pass)", c.Hazardous))
+	if cell.Passes != "" {
+		text += " [" + cell.Passes + "]"
 	}
-	return list
+	return text
 }
 
-// total says how many of the probes that were asked about attach.
+// total says how many of the probes that were asked about attach, and how many programs load.
 func (c *Check) total() string {
 	asked := c.cells() - c.NotAsked
 	text := fmt.Sprintf("%d of %d attach", asked-c.Refused, asked)
 	if c.NotAsked > 0 {
 		text += fmt.Sprintf(", %d not asked", c.NotAsked)
 	}
+	text += c.hazardous()
+	switch {
+	case c.LoadAsked:
+		text += fmt.Sprintf(" by what is computed; %d of %d load by the kernels' verifiers", c.loads()-c.NotLoaded, c.loads())
+	case slices.ContainsFunc(c.Probes, func(r CheckRow) bool { return r.Program != "" }):
+		text += "; this is about attaching alone: --load asks whether the programs load"
+	}
+	if c.Passed > 0 {
+		text += "; " + passing(c.Passed)
+	}
 	return text
+}
+
+// loads counts the cells that have a booted kernel's answer.
+func (c *Check) loads() (n int) {
+	for i := range c.Probes {
+		for j := range c.Probes[i].Cells {
+			if c.Probes[i].Cells[j].Load != nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func passing(n int) string {
+	if n == 1 {
+		return "1 failure passes"
+	}
+	return fmt.Sprintf("%d failures pass", n)
 }
 
 func (c *Check) cells() int { return len(c.Images) * len(c.Probes) }
@@ -139,52 +162,13 @@ func (c *CheckCell) what() string {
 	return c.Reason.String()
 }
 
-// explain writes each rule that refuses a probe once, with the probes.
-func (c *Check) explain(w io.Writer) {
-	type why struct {
-		reason rule.ID
-		detail string
-	}
-	var order []why
-	who := map[why][]string{}
-	for i := range c.Probes {
-		on := map[why][]string{} // the kernels' numbers
-		var here []why
-		for j := range c.Probes[i].Cells {
-			cell := &c.Probes[i].Cells[j]
-			if cell.Attaches {
-				continue
-			}
-			y := why{cell.Reason, cell.Detail}
-			if on[y] == nil {
-				here = append(here, y)
-			}
-			on[y] = append(on[y], strconv.Itoa(j+1))
-		}
-		for _, y := range here {
-			if who[y] == nil {
-				order = append(order, y)
-			}
-			who[y] = append(who[y], fmt.Sprintf("%s [%s]", c.Probes[i].Text, strings.Join(on[y], ",")))
-		}
-	}
-	for _, y := range order {
-		fmt.Fprintf(w, "\n%s: %s\n", y.reason, y.detail)
-		fmt.Fprintf(w, "    %s\n", strings.Join(who[y], ", "))
-	}
-}
-
-// columnNumbers names kernels by the numbers of their columns.
-func columnNumbers(numbers []int) string {
-	var list []string
-	for _, n := range numbers {
-		list = append(list, strconv.Itoa(n+1))
-	}
-	return "[" + strings.Join(list, ",") + "]"
+// oneLine joins the lines of a reason.
+func oneLine(text string) string {
+	return strings.Join(strings.Fields(text), " ")
 }
 
 // checkHeader names the columns of WriteTSV.
-const checkHeader = "image\tprobe\tprogram\tvia\tsymbol\tattaches\terrno\truns\tregister_errno\tkretprobe_errno\tkprobe_events_errno\treason\tdetail\thazards\n"
+const checkHeader = "image\tprobe\tprogram\tvia\tsymbol\tattaches\terrno\truns\tregister_errno\tkretprobe_errno\tkprobe_events_errno\treason\tdetail\thazards\tload\tload_error\tpasses\n"
 
 // WriteTSV writes a header, and a line for each cell.
 func (c *Check) WriteTSV(w io.Writer) error {
@@ -194,13 +178,20 @@ func (c *Check) WriteTSV(w io.Writer) error {
 	for i := range c.Probes {
 		row := &c.Probes[i]
 		for j := range row.Cells {
-			x, attaches := &row.Cells[j], 0
-			if x.Attaches {
-				attaches = 1
+			x, attaches := &row.Cells[j], "0"
+			switch {
+			case x.NotAsked:
+				attaches = ""
+			case x.Attaches:
+				attaches = "1"
 			}
-			_, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n",
+			load, why := "", ""
+			if x.Load != nil {
+				load, why = x.Load.Word(), oneLine(x.Load.Why())
+			}
+			_, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n",
 				printable(c.Images[j].Name), row.Text, row.Program, row.Via, x.Found, attaches, x.Errno, x.Runs,
-				x.Register, x.Kretprobe, x.Events, x.Reason, x.Detail, hazardIDs(x.Hazards))
+				x.Register, x.Kretprobe, x.Events, x.Reason, x.Detail, hazardIDs(x.Hazards), load, why, x.Passes)
 			if err != nil {
 				return err
 			}

@@ -26,6 +26,7 @@ func TestPointsOfAFunction(t *testing.T) {
 
 func TestWhatIsBadIsSaid(t *testing.T) {
 	require.Empty(t, (&Check{}).Bad())
-	require.Equal(t, []string{"1 probe does not attach"}, (&Check{Refused: 1}).Bad())
-	require.Equal(t, []string{"2 probes do not attach", "1 probe does harm (--allow HAZARD lets it pass)"}, (&Check{Refused: 2, Hazardous: 1}).Bad())
+	require.Equal(t, []string{"1 probe does not attach"}, (&Check{failed: map[string]int{attachFault: 1}}).Bad())
+	require.Equal(t, []string{"1 program does not load", "2 probes do not attach", "1 probe does harm (--allow HAZARD lets it pass)"},
+		(&Check{failed: map[string]int{attachFault: 2, hazardFault: 1, loadFault: 1}}).Bad())
 }

@@ -88,6 +88,22 @@ func OfImage(img *kimage.Image) *ImageKernel {
 	return &ImageKernel{Image: img, scan: NewScan(img).scanner()}
 }
 
+// Describing has an image's debugging information.
+type Describing interface {
+	Definitions(line definition.Line) ([]definition.Line, error)
+	Inlined() (map[string][]string, error)
+}
+
+// CheckImageFile asks an image about probes. asked is the word of --kernel, "" for a file.
+func CheckImageFile(img *kimage.Image, d Describing, asked string, probes []Probe, allow map[hazard.ID]bool) *Check {
+	kernel := OfImage(img)
+	kernel.Define, kernel.Callers = d.Definitions, d.Inlined
+	c := &Check{Allow: allow}
+	c.Add(kernel, probes)
+	c.Images[0].Asked = asked
+	return c
+}
+
 // Column describes the image.
 func (k *ImageKernel) Column() CheckImage {
 	return CheckImage{

@@ -133,7 +133,7 @@ func (c *ScanChanges) function(changes []ScanChange, renamed bool) {
 }
 
 func sameBoundaries(a, b *scanned) bool {
-	return slices.EqualFunc(a.rows, b.rows, func(a, b answer) bool { return a.offset == b.offset })
+	return slices.EqualFunc(a.rows, b.rows, func(a, b offsetAnswer) bool { return a.offset == b.offset })
 }
 
 // whole notes a change of a function as a whole.

@@ -33,12 +33,12 @@ type functionKey struct {
 
 // scanned are the rows of one function.
 type scanned struct {
-	rows      []answer
+	rows      []offsetAnswer
 	optimized int
 }
 
-// answer is a row without its address.
-type answer struct {
+// offsetAnswer is a row without its address.
+type offsetAnswer struct {
 	offset uint64
 	ScanAnswer
 }
@@ -94,7 +94,7 @@ func ReadScan(name string, r io.Reader) (*ScanFile, error) {
 // sorted has the rows of each function by their offsets.
 func (f *ScanFile) sorted() *ScanFile {
 	for _, fn := range f.functions {
-		slices.SortStableFunc(fn.rows, func(a, b answer) int { return cmp.Compare(a.offset, b.offset) })
+		slices.SortStableFunc(fn.rows, func(a, b offsetAnswer) int { return cmp.Compare(a.offset, b.offset) })
 	}
 	return f
 }
@@ -137,7 +137,7 @@ func (l *scanReader) row(addr uint64, symbol string, offset uint64, says ScanAns
 		fn.optimized++
 	}
 	says.Reason = l.reason(says.Reason)
-	fn.rows = append(fn.rows, answer{offset, says})
+	fn.rows = append(fn.rows, offsetAnswer{offset, says})
 	l.f.Rows++
 }
 

@@ -90,7 +90,7 @@ func (c *ScanChanges) writeKinds(w io.Writer, width int) {
 type scannedRow struct {
 	addr   uint64
 	symbol string
-	answer
+	offsetAnswer
 }
 
 // ScanWhole scans all functions of an image. It returns the answers in the form in which ReadScan
@@ -115,7 +115,7 @@ func ScanWhole(s *Scan) (*ScanFile, error) {
 				if row.padding && !s.Padding {
 					return
 				}
-				list = append(list, scannedRow{uint64(row.Addr.Addr), row.Symbol, answer{row.Offset, ScanAnswer{
+				list = append(list, scannedRow{uint64(row.Addr.Addr), row.Symbol, offsetAnswer{row.Offset, ScanAnswer{
 					Errno: row.Errno, Ftrace: row.Ftrace, Boostable: row.Boostable, Emulated: row.Emulated, Optimized: row.Optimized, Reason: row.Reason,
 				}}})
 			})

@@ -1,6 +1,7 @@
 package hazard
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -139,12 +140,15 @@ func versions(b *strings.Builder, words string, list []profile.Version) {
 	}
 }
 
+// ErrUnknown: a hazard has another name.
+var ErrUnknown = errors.New("there is no hazard")
+
 // Named returns the hazards of these names. Its error names the first that there is not.
 func Named(names []string) (map[ID]bool, error) {
 	list := map[ID]bool{}
 	for _, name := range names {
 		if _, ok := ByID(ID(name)); !ok {
-			return nil, fmt.Errorf("there is no hazard %q; kprobelab hazards lists them", name)
+			return nil, fmt.Errorf("%w %q; kprobelab hazards lists them", ErrUnknown, name)
 		}
 		list[ID(name)] = true
 	}

@@ -68,7 +68,7 @@ func check(r *shard.Results, o *Options) (code int, err error) {
 		return 0, err
 	}
 	form.Format = cmp.Or(o.Format, form.Format)
-	return form.Show(o.Out, columns)
+	return form.Show(o.Out, o.Err, columns)
 }
 
 func exec(r *shard.Results, o *Options) (code int, err error) {
