@@ -13,10 +13,11 @@ import (
 
 	"kprobelab/bpf"
 	"kprobelab/internal/bounded"
+	"kprobelab/shard"
 )
 
 func bpfCommand(t *term) *cli.Command {
-	o := &bpf.Options{}
+	o, junit, part := &bpf.Options{}, "", shard.Part{}
 	return &cli.Command{
 		Name:        "bpf",
 		Usage:       "load the programs of a BPF object by booted kernels' own verifiers",
@@ -28,12 +29,14 @@ func bpfCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Destination: &o.Verbose, Usage: "print the verifier's log of each program"},
 			&cli.StringSliceFlag{Name: "btf", Usage: "relocate against the types of `[KERNEL=]FILE`, BTF or an ELF file with it, not the kernel's own (repeatable)"},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object, with the logs"},
+			&cli.StringFlag{Name: "junit", Destination: &junit, Usage: "write the answers to `FILE` as JUnit XML, for CI"},
+			shardFlag(&part, "the kernels"),
 		},
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if c.NArg() != 1 {
 				return usagef("one OBJECT is wanted; try %s --help", c.FullName())
 			}
-			return bpfTable(ctx, t, c, c.Args().First(), o)
+			return bpfTable(ctx, t, c, o, junit, part)
 		},
 	}
 }
@@ -59,7 +62,7 @@ func (t *term) askKernels(ctx context.Context, c *cli.Command, file string, list
 }
 
 // bpfTable asks the kernels side by side.
-func bpfTable(ctx context.Context, t *term, c *cli.Command, file string, o *bpf.Options) error {
+func bpfTable(ctx context.Context, t *term, c *cli.Command, o *bpf.Options, junit string, part shard.Part) error {
 	for _, text := range c.StringSlice("btf") {
 		if err := o.AddTypes(text); err != nil {
 			return fail(exitImage, err)
@@ -69,17 +72,18 @@ func bpfTable(ctx context.Context, t *term, c *cli.Command, file string, o *bpf.
 	if len(list) == 0 {
 		list = []string{""}
 	}
-	table, err := t.askKernels(ctx, c, file, list, o)
-	switch {
-	case table == nil, err != nil && len(list) == 1:
+	form := bpf.Form{Object: c.Args().First(), JSON: c.Bool("json"), Verbose: o.Verbose}
+	out, err := t.shard(part, list, "kernels", form)
+	if err != nil {
 		return err
-	case err != nil:
-		err = fail(exitImage, errors.New("not all kernels could be asked"))
-	default:
-		err = ended(table.Code(), nil)
 	}
-	if c.Bool("json") {
-		return cmp.Or(table.JSON(t.Out), err)
+	list = shard.Of(part, list)
+	table, err := t.askKernels(ctx, c, form.Object, list, o)
+	switch {
+	case table == nil, errors.Is(err, context.Canceled), err != nil && len(list) == 1 && out == nil:
+		return err
+	case out != nil:
+		return cmp.Or(shard.All(out, table.Columns), err)
 	}
-	return cmp.Or(table.Text(t.Out, o.Verbose), err)
+	return ended(form.Show(t.Out, junit, table.Columns))
 }

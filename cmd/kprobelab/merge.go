@@ -18,7 +18,7 @@ func mergeCommand(t *term) *cli.Command {
 		Description: described("merge"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "format", Usage: "of check: print in this `FORMAT`, instead of the shards' own"},
-			&cli.StringFlag{Name: "junit", Usage: "of exec: write the exit codes of all kernels to `FILE` as JUnit XML, for CI"},
+			&cli.StringFlag{Name: "junit", Usage: "of exec and bpf: write the answers of all kernels to `FILE` as JUnit XML, for CI"},
 		},
 		Action: func(_ context.Context, c *cli.Command) error { return mergeShards(t, c) },
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"kprobelab/bpf"
 	"kprobelab/internal/explore"
 	"kprobelab/internal/report"
 	"kprobelab/internal/selfcheck"
@@ -28,12 +29,13 @@ type Options struct {
 	Colour bool
 	// Format, for check alone, takes the place of the shards' own: text, tsv, json, junit, annotations.
 	Format string
-	// JUnit, for exec alone, is a file that gets the exit codes of all kernels as JUnit XML.
+	// JUnit, for exec and bpf, is a file that gets the answers of all kernels as JUnit XML.
 	JUnit string
 }
 
 // mergers print the results of each command's shards, and return the exit code of its one run.
 var mergers = map[string]func(*shard.Results, *Options) (code int, err error){
+	"bpf":       loaded,
 	"check":     check,
 	"exec":      exec,
 	"explore":   explored,
@@ -47,8 +49,8 @@ var mergers = map[string]func(*shard.Results, *Options) (code int, err error){
 // ErrOption, with code 2. An error with code 0 is of an output.
 func Print(r *shard.Results, o *Options) (code int, err error) {
 	do := mergers[r.Command]
-	if do == nil || o.Format != "" && r.Command != "check" || o.JUnit != "" && r.Command != "exec" {
-		return 2, fmt.Errorf("%w: a format is for shards of check, a JUnit file for shards of exec, and these are of %s", ErrOption, r.Command)
+	if do == nil || o.Format != "" && r.Command != "check" || o.JUnit != "" && r.Command != "exec" && r.Command != "bpf" {
+		return 2, fmt.Errorf("%w: a format is for shards of check, a JUnit file for shards of exec and bpf, and these are of %s", ErrOption, r.Command)
 	}
 	to := *o
 	to.Out, to.Err = cmp.Or(to.Out, io.Discard), cmp.Or(to.Err, io.Discard)
@@ -69,6 +71,14 @@ func check(r *shard.Results, o *Options) (code int, err error) {
 	}
 	form.Format = cmp.Or(o.Format, form.Format)
 	return form.Show(o.Out, o.Err, columns)
+}
+
+func loaded(r *shard.Results, o *Options) (code int, err error) {
+	form, columns, err := bpf.MergeShards(r)
+	if err != nil {
+		return 0, err
+	}
+	return form.Show(o.Out, o.JUnit, columns)
 }
 
 func exec(r *shard.Results, o *Options) (code int, err error) {

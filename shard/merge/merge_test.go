@@ -64,6 +64,7 @@ func TestDamagedResults(t *testing.T) {
 	for command, item := range map[string]any{
 		"check":     object{"check": object{"images": []object{}}},
 		"exec":      object{"code": 1000},
+		"bpf":       object{"programs": 7},
 		"explore":   object{"line": 5},
 		"scan":      object{"totals": object{"kept": [][]int{{1 << 20, 1}}}},
 		"selfcheck": object{"questions": []object{{"examples": []object{{"place": "x"}}}}},
