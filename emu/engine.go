@@ -125,6 +125,7 @@ var (
 	_ [unsafe.Offsetof(contract.Shared{}.InnerEnd)]struct{}  = [unsafe.Offsetof(C.kpl_machine{}.inner_end)]struct{}{}
 	_ [unsafe.Offsetof(contract.Shared{}.Expired)]struct{}   = [unsafe.Offsetof(C.kpl_machine{}.expired)]struct{}{}
 	_ [unsafe.Offsetof(contract.Shared{}.Task)]struct{}      = [unsafe.Offsetof(C.kpl_machine{}.task)]struct{}{}
+	_ [unsafe.Offsetof(contract.Shared{}.Begun)]struct{}     = [unsafe.Offsetof(C.kpl_machine{}.begun)]struct{}{}
 	_ [unsafe.Offsetof(contract.Answer{}.At)]struct{}        = [unsafe.Offsetof(C.kpl_cpu{}.answer_at) - unsafe.Offsetof(C.kpl_cpu{}.answer)]struct{}{}
 	_ [unsafe.Offsetof(contract.Answer{}.Flags)]struct{}     = [unsafe.Offsetof(C.kpl_cpu{}.answer_flags) - unsafe.Offsetof(C.kpl_cpu{}.answer)]struct{}{}
 )

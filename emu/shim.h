@@ -191,7 +191,7 @@ typedef struct kpl_view {
 enum { KPL_MAX_VIEWS = 8192, KPL_VIEW_CHAINS = 256 };
 
 typedef struct kpl_machine {
-	/* As far as task, it is laid out as contract.Shared. */
+	/* As far as begun, it is laid out as contract.Shared. */
 	uint64_t instrs;    /* instructions that ran; a block's count as it begins */
 	uint64_t extra;     /* the virtual clock is instrs + extra nanoseconds */
 	uint64_t stop_at;   /* the run stops before the next block once instrs is this */
@@ -203,6 +203,7 @@ typedef struct kpl_machine {
 	uint64_t inner_end; /* the same for a run inside a hook, which ends there */
 	uint32_t expired;   /* no run goes on once this is 1; a timer of Go's sets it, and then stop_at */
 	int task;           /* the number of the task that runs */
+	uint64_t begun;     /* instrs before the running block's were added */
 
 	uintptr_t handle;   /* Go's number for the machine */
 	kpl_region ram[KPL_MAX_RAM]; /* of a booted kernel, by physical address */

@@ -318,6 +318,7 @@ static __attribute__((noinline)) int block(kpl_cpu *c, uint64_t pc, uint32_t siz
 	else if (crowded(c))
 		stop_before(c, pc, KPL_CROWDED);
 	else if (!interrupted(c, pc) && !refused(c, pc, size, &work)) {
+		c->m->begun = c->m->instrs;
 		c->m->instrs += count_block(c, pc, size, work);
 		add_work(c->m, work);
 		return 1;
@@ -332,6 +333,7 @@ static inline int begin_block(kpl_cpu *c, uint64_t pc, uint32_t size, void *from
 	kpl_count *k = count_at(m, pc, size);
 
 	if (__builtin_expect(k && m->instrs < m->stop_at, 1)) {
+		m->begun = m->instrs;
 		m->instrs += k->n;
 		if (__builtin_expect(k->work, 0))
 			add_work(m, k->work);

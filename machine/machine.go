@@ -213,6 +213,10 @@ func (m *Machine) Now() uint64 { return m.sh.Now() }
 // machine is closed.
 func (m *Machine) Instructions() uint64 { return m.sh.Instrs }
 
+// BlockBegun returns the number of instructions that ran before the running block, for code that is called while the guest
+// executes.
+func (m *Machine) BlockBegun() uint64 { return m.sh.Begun }
+
 // Crossings returns the number of traps and call-outs that called Go. It is 0 once the machine is
 // closed.
 func (m *Machine) Crossings() uint64 { return m.sh.Crossings }

@@ -39,6 +39,9 @@ type HostOptions struct {
 	Modprobe    []string
 	ModuleFiles ModuleFiles
 	Lockdown    string
+	// Losses and MaxCost are HostProgram's.
+	Losses  bool
+	MaxCost uint64
 }
 
 // lockdowns are the levels of kernel_lockdown(7).
@@ -83,6 +86,7 @@ func (o *HostOptions) HostJob(j *Job) error {
 		Session: booted.Session{Program: *j.Program, Rights: o.Rights, For: o.For},
 		Files:   s.Files(), Wanted: s.Wanted, Outs: around.Outs, Core: o.Core,
 		Modprobe: strings.FieldsFunc(strings.Join(o.Modprobe, ","), func(r rune) bool { return r == ',' }), ModuleFiles: o.ModuleFiles, Lockdown: o.Lockdown,
+		Losses: o.Losses, MaxCost: o.MaxCost,
 	}
 	return o.beside(j.Host)
 }

@@ -39,6 +39,10 @@ type HostProgram struct {
 	Lockdown    string
 	// Core names a file that gets the memory of a kernel that panicked; empty for none.
 	Core string
+	// Losses: what became of the calls that the programs of a BPF tool probe is an event, Lost, at the end. MaxCost, if not 0, is
+	// the most instructions that a run of a program may take.
+	Losses  bool
+	MaxCost uint64
 }
 
 // Out is a file or a folder of the guest, and where it goes on the host.
@@ -124,11 +128,18 @@ func (r *runner) host(j bound) error {
 		p.Stdout, p.Stderr = lines[i], lines[i]
 		h.Workloads[i] = &p
 	}
+	watch, err := r.watchLosses(&h, k)
+	if err != nil {
+		return err
+	}
 	res, err := k.Run(h.Context, &h.Session)
 	for _, l := range lines {
 		l.end()
 	}
 	failed := r.hostEnded(j, &h, k, res, err)
+	if costs := r.lost(&h, watch); failed == nil {
+		failed = costs
+	}
 	switch {
 	case module == nil:
 	case failed != nil && err != nil: // the kernel does not run any more

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"kprobelab/bpf/losses"
 	"kprobelab/internal/sample/module"
 	"kprobelab/internal/show"
 	"kprobelab/x86"
@@ -55,6 +56,8 @@ type Record struct {
 	Detail string `json:"detail,omitempty"`
 	// Hex holds a program's output in hexadecimal if the output is not UTF-8.
 	Hex string `json:"hex,omitempty"`
+	// Losses is the ledger of a tool's BPF programs.
+	Losses *losses.Ledger `json:"losses,omitempty"`
 }
 
 // RecordBuffer is a buffer argument after the call.
@@ -130,6 +133,8 @@ func records(e Event) []Record {
 		return []Record{e.record()}
 	case Wrote:
 		return e.records()
+	case Lost:
+		return []Record{{Event: "losses", Losses: e.Ledger}}
 	case Exited:
 		return []Record{{Event: "exited", Call: e.Program, ExitCode: &e.Code}}
 	case Removed:

@@ -99,6 +99,8 @@ func (o *Text) Put(e Event) error {
 		o.called(&e)
 	case Failed:
 		o.failed(&e)
+	case Lost:
+		o.lost(&e)
 	case Wrote:
 		return o.wrote(&e)
 	case Exited:
@@ -137,6 +139,14 @@ func (o *Text) logged(e *Logged) {
 		return
 	}
 	o.line(e.From + ": " + e.Line)
+}
+
+func (o *Text) lost(e *Lost) {
+	var b strings.Builder
+	_ = e.Ledger.Write(&b)
+	for line := range strings.Lines(b.String()) {
+		o.logged(&Logged{"losses", strings.TrimSuffix(line, "\n")})
+	}
 }
 
 func (o *Text) planted(p *Probe) {

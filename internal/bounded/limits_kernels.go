@@ -59,6 +59,15 @@ const (
 	// OrcModules bounds the modules whose tables of ORC are read.
 	// Test: TestModulesWithoutEnd
 	OrcModules = 4096
+	// LossTasks bounds the tasks that are named for a cause of losses; later ones are counted together.
+	// Test: TestLossesOfManyTasks
+	LossTasks = 16
+	// LossFrames bounds the functions of a stack that is shown for losses.
+	// Test: TestLossesOfManyTasks
+	LossFrames = 24
+	// LossFunctions bounds the functions of a multi-probe whose calls are counted: each takes the room for an observed instruction.
+	// Test: TestLossesOfManyTasks
+	LossFunctions = 256
 	// StackFrames bounds the frames of a stack that is walked.
 	// Test: TestATaskThatDoesNotRun
 	StackFrames = 1024

@@ -114,6 +114,8 @@ type Shared struct {
 	Expired atomic.Uint32
 	// Task is the number of the running task.
 	Task int32
+	// Begun is Instrs before the running block's instructions were added, on an engine that runs whole blocks.
+	Begun uint64
 }
 
 // Now is the virtual clock, in nanoseconds since boot.

@@ -33,6 +33,7 @@ var order = [][]string{
 	{"internal/tracing/trigger"},
 	{"tracing"},
 	{"booted"},
+	{"bpf/losses"},
 	{"kprobelab", "kernels"},
 	{"bpf"},
 	{"internal/session", "internal/perfetto", "internal/film"},

@@ -1,0 +1,206 @@
+package losses
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"kprobelab/x86"
+)
+
+// entry is a kretprobe's entry handler that runs.
+type entry struct {
+	pool  *pool
+	items []item
+	regs  x86.PtRegs
+	got   bool
+}
+
+// instance is a return instance in use, or one that a call wanted and that the pool did not have.
+type instance struct {
+	at    x86.Addr
+	pool  *pool
+	task  *task
+	items []item
+	regs  x86.PtRegs
+	// done: the function has returned, and the kernel is about to put the instance back.
+	done bool
+	// lacked: the pool had none.
+	lacked bool
+}
+
+// pool is the pool of return instances of a kretprobe.
+type pool struct {
+	Pool
+	rp    x86.Addr
+	inUse map[*instance]bool
+	used  int
+}
+
+func (w *Watch) followReturns() {
+	w.on("pre_handler_kretprobe", w.entersReturnProbe)
+	node := w.l["kretprobe_instance.node"]
+	rethook := w.on("rethook_hook", func(regs *x86.PtRegs) {
+		at := x86.Addr(regs.DI)
+		w.takes(at, w.o.Pointer(w.o.Pointer(at+w.l["rethook_node.rethook"])+w.l["rethook.data"]))
+	})
+	if !rethook {
+		node = 0
+		w.on("arch_prepare_kretprobe", func(regs *x86.PtRegs) {
+			w.takes(x86.Addr(regs.DI), w.o.Pointer(x86.Addr(regs.DI)+w.l["kretprobe_instance.rp"]))
+		})
+	}
+	w.on("kretprobe_dispatcher", func(regs *x86.PtRegs) {
+		at := x86.Addr(regs.DI)
+		i := w.taken[at+node]
+		if i == nil {
+			w.dispatches(w.task(), regs, regs, 0, nil)
+			return
+		}
+		items := slices.Clone(i.items)
+		for n := range i.items {
+			i.items[n].open = false
+		}
+		i.done = true
+		w.dispatches(w.task(), regs, &i.regs, i.pool.rp+w.l["kretprobe.kp"], items)
+	})
+	w.on("kretprobe_rethook_handler", func(regs *x86.PtRegs) {
+		if i := w.taken[x86.Addr(regs.DI)]; i != nil {
+			i.done = true
+		}
+	})
+	for _, f := range []string{"rethook_trampoline_handler", "trampoline_handler"} {
+		w.on(f, func(regs *x86.PtRegs) {
+			t := w.task()
+			w.onReturn(regs, func(*x86.PtRegs) {
+				for _, i := range slices.Clone(t.instances) {
+					if i.done {
+						w.release(i)
+					}
+				}
+			})
+		})
+	}
+}
+
+// entersReturnProbe: pre_handler_kretprobe(kp, regs).
+func (w *Watch) entersReturnProbe(regs *x86.PtRegs) {
+	t, kp := w.task(), x86.Addr(regs.DI)
+	rp := kp - w.l["kretprobe.kp"]
+	e := &entry{pool: w.pool(rp), items: t.itemsOf(kp), regs: *regs}
+	frame := x86.Addr(regs.SI)
+	if n := len(t.frames); n > 0 {
+		e.regs = t.frames[n-1].regs
+	}
+	t.entries = append(t.entries, e)
+	missed := w.o.Word(rp + w.l["kretprobe.nmissed"])
+	sp := uint64(w.o.Pointer(frame + w.l["pt_regs.sp"]))
+	w.onReturn(regs, func(*x86.PtRegs) {
+		for i := len(t.entries) - 1; i >= 0; i-- {
+			if t.entries[i] == e {
+				t.entries = t.entries[:i]
+				break
+			}
+		}
+		if e.got {
+			return
+		}
+		cause := NoInstance
+		if w.o.Word(rp+w.l["kretprobe.nmissed"]) != missed {
+			cause = PoolEmpty
+			e.pool.Missed++
+			i := &instance{pool: e.pool, task: t, regs: e.regs, lacked: true}
+			w.holds(i)
+			w.onReturn(&x86.PtRegs{SP: sp}, func(*x86.PtRegs) { w.release(i) })
+		}
+		w.loseItems(e.items, calls, cause, t.at, &e.regs)
+	})
+}
+
+// takes: an instance is taken for the entry that is handled.
+func (w *Watch) takes(at, rp x86.Addr) {
+	t := w.task()
+	if len(t.entries) == 0 {
+		return
+	}
+	e := t.entries[len(t.entries)-1]
+	if e.got || e.pool.rp != rp {
+		return
+	}
+	e.got = true
+	i := &instance{at: at, pool: e.pool, task: t, items: e.items, regs: e.regs}
+	w.taken[at] = i
+	if sp := x86.Addr(i.regs.SP); w.replaced[sp] == 0 {
+		w.replaced[sp] = w.o.Pointer(sp)
+	}
+	e.pool.used++
+	e.pool.Peak = max(e.pool.Peak, e.pool.used)
+	w.holds(i)
+}
+
+// holds: one more instance is in use or wanted.
+func (w *Watch) holds(i *instance) {
+	p := i.pool
+	p.inUse[i] = true
+	i.task.instances = append(i.task.instances, i)
+	if len(p.inUse) > p.Wanted {
+		p.Wanted = len(p.inUse)
+		p.keep(w)
+	}
+}
+
+// keep notes who has the instances now.
+func (p *pool) keep(w *Watch) {
+	holders := slices.Collect(maps.Keys(p.inUse))
+	var list []*where
+	slices.SortFunc(holders, func(a, b *instance) int {
+		an, _ := w.o.Named(a.task.at)
+		bn, _ := w.o.Named(b.task.at)
+		if an != bn {
+			return an - bn
+		}
+		return cmp.Compare(b.regs.SP, a.regs.SP)
+	})
+	for _, i := range holders {
+		list = w.count(list, i.task.at, &i.regs)
+	}
+	p.Holders = nil
+	for _, in := range list {
+		p.Holders = append(p.Holders, in.Place)
+	}
+}
+
+// release: an instance is in the pool again, or a call that wanted one has returned.
+func (w *Watch) release(i *instance) {
+	if !i.pool.inUse[i] {
+		return
+	}
+	delete(i.pool.inUse, i)
+	if w.taken[i.at] == i {
+		delete(w.taken, i.at)
+	}
+	if !i.lacked {
+		i.pool.used--
+		delete(w.replaced, x86.Addr(i.regs.SP))
+	}
+	t := i.task
+	if n := slices.Index(t.instances, i); n >= 0 {
+		t.instances = slices.Delete(t.instances, n, n+1)
+	}
+}
+
+// pool is the pool of a struct kretprobe.
+func (w *Watch) pool(rp x86.Addr) *pool {
+	at := w.o.Pointer(rp + w.l["kretprobe.kp"] + w.l["kprobe.addr"])
+	name := w.probeName(at)
+	if p := w.pools[rp]; p != nil && p.Probe == name {
+		return p
+	}
+	p := &pool{rp: rp, inUse: map[*instance]bool{}}
+	p.Probe, p.MaxActive = name, int(int32(w.o.Word(rp+w.l["kretprobe.maxactive"])))
+	w.pools[rp] = p
+	w.order = append(w.order, p)
+	return p
+}
+
+func (p *pool) result() Pool { return p.Pool }
