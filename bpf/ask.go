@@ -12,7 +12,7 @@ import (
 
 // Ask asks kernels about the programs of an object, as many at once as there are processors. find returns the dump of a booted
 // kernel by the name that the user gave it; it is called for one kernel after another, before the first is asked. A kernel that cannot be asked has its
-// reason in its column, and the first such error is returned beside the whole table. ErrObject and ErrLoader are of all kernels:
+// reason in its column, and the first such error is returned beside the whole table. ErrObject, ErrContract and ErrLoader are of all kernels:
 // there is no table then.
 func Ask(ctx context.Context, file string, object []byte, kernels []string, find func(ctx context.Context, kernel string) (dump string, err error), o *Options) (*Table, error) {
 	if err := isObject(object); err != nil {
@@ -45,7 +45,7 @@ func Ask(ctx context.Context, file string, object []byte, kernels []string, find
 	group.Wait()
 	for n, err := range failed {
 		switch {
-		case errors.Is(err, ErrObject), errors.Is(err, ErrLoader):
+		case errors.Is(err, ErrObject), errors.Is(err, ErrLoader), errors.Is(err, ErrContract):
 			return nil, err
 		case err != nil:
 			t.Columns[n].Err = err.Error()
@@ -77,7 +77,7 @@ func (c *Column) ask(ctx context.Context, object []byte, o *Options) (err error)
 	}
 	got, err := Load(k, object, &own)
 	if got != nil {
-		c.Programs, c.Fields = got.Programs, got.Fields
+		c.Programs, c.Fields, c.Run = got.Programs, got.Fields, got.Run
 	}
 	return err
 }

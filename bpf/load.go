@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
 	"kprobelab"
 	"kprobelab/booted"
 	"kprobelab/bpf/answer"
+	"kprobelab/bpf/contract"
 	"kprobelab/hostfiles"
 	"kprobelab/internal/bounded"
 )
@@ -29,6 +29,10 @@ type Options struct {
 	Progress func(done, total int64)
 	// Types is BTF, or an ELF file with it, against which CO-RE relocates in place of the kernel's own; nil for the kernel's own.
 	Types []byte
+	// Workload is a line for the guest's shell that runs while all programs are attached; "" for none. Command is its name.
+	Workload, Command string
+	// Contract completes the object; it may be nil.
+	Contract *contract.Contract
 	// KernelTypes has Ask's Types of each kernel, by the name that the user gave the kernel; that of the name "" is for all others.
 	KernelTypes map[string][]byte
 	// Lab has Ask's options for each kernel. Its field Budget bounds one object; 0 means the constant Budget.
@@ -73,13 +77,14 @@ var ErrTypes = errors.New("no BTF")
 
 // Files of the guest.
 const (
-	loaderFile = "/kprobelab-bpfloader"
-	objectFile = "/kprobelab.bpf.o"
-	typesFile  = "/kprobelab.btf"
+	loaderFile   = "/kprobelab-bpfloader"
+	objectFile   = "/kprobelab.bpf.o"
+	typesFile    = "/kprobelab.btf"
+	contractFile = "/kprobelab.contract.json"
 )
 
 // Load asks a kernel about the programs of an object, in the order of their names. The kernel stays as it is after that, with no
-// program loaded. The error is ErrLoader, ErrObject, or the machine's. Earlier answers come with the machine's error.
+// program loaded. The error is ErrLoader, ErrObject, ErrContract, or the machine's. Earlier answers come with the machine's error.
 func Load(k *booted.Kernel, object []byte, o *Options) (*answer.Object, error) {
 	if o == nil {
 		o = &Options{}
@@ -101,6 +106,13 @@ func Load(k *booted.Kernel, object []byte, o *Options) (*answer.Object, error) {
 	if o.Types != nil {
 		files = append(files, hostfiles.File{Path: typesFile, Mode: 0o644, Data: o.Types})
 	}
+	if o.Contract != nil {
+		text, err := json.Marshal(o.Contract)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrContract, err)
+		}
+		files = append(files, hostfiles.File{Path: contractFile, Mode: 0o644, Data: text})
+	}
 	if err := k.Prepare(files); err != nil {
 		return nil, err
 	}
@@ -117,7 +129,7 @@ func Load(k *booted.Kernel, object []byte, o *Options) (*answer.Object, error) {
 			return got, err
 		}
 		if err == nil || len(got.Programs) >= len(names) {
-			return got, nil
+			return got, runs(k, got, o)
 		}
 	}
 }
@@ -138,15 +150,24 @@ func (e *killedError) Error() string {
 	return fmt.Sprintf("signal %d has ended the loader; if the guest's memory is full: kprobelab kernels boot --memory 1G", e.signal)
 }
 
-// asked starts the loader once, from a program on.
-func asked(k *booted.Kernel, from int, o *Options) (names []string, got answer.Object, err error) {
-	args := []string{loaderFile, "-from", strconv.Itoa(from), objectFile}
+// arguments are the loader's, with more after the options.
+func arguments(o *Options, more ...string) []string {
+	args := []string{loaderFile}
 	if o.Verbose {
-		args = slices.Insert(args, 1, "-verbose")
+		args = append(args, "-verbose")
 	}
 	if o.Types != nil {
-		args = slices.Insert(args, 1, "-btf", typesFile)
+		args = append(args, "-btf", typesFile)
 	}
+	if o.Contract != nil {
+		args = append(args, "-contract", contractFile)
+	}
+	return append(append(args, more...), objectFile)
+}
+
+// asked starts the loader once, from a program on.
+func asked(k *booted.Kernel, from int, o *Options) (names []string, got answer.Object, err error) {
+	args := arguments(o, "-from", strconv.Itoa(from))
 	var out, said bytes.Buffer
 	code, err := k.Exec(&booted.Program{Args: args, Stdout: &limited{&out}, Stderr: &limited{&said}})
 	names, got, wrong := read(&out)
@@ -174,6 +195,8 @@ func read(from io.Reader) (names []string, got answer.Object, err error) {
 			return names, got, nil
 		case err != nil:
 			return names, got, fmt.Errorf("%w: %w", ErrAnswer, err)
+		case line.Contract:
+			return nil, answer.Object{}, fmt.Errorf("%w: %s", ErrContract, strings.TrimPrefix(line.Error, "the contract: "))
 		case line.Error != "":
 			return nil, answer.Object{}, fmt.Errorf("%w: %s", ErrObject, line.Error)
 		case line.Names != nil:
@@ -196,6 +219,11 @@ func (l *limited) Write(p []byte) (int, error) {
 		return 0, fmt.Errorf("%w: more than %d bytes", ErrAnswer, bounded.BPFAnswer)
 	}
 	return l.Buffer.Write(p)
+}
+
+func firstLine(text string) string {
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	return text
 }
 
 func lastLine(text string) string {

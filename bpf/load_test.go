@@ -55,7 +55,11 @@ func each(t *testing.T, object []byte, test func(t *testing.T, programs map[stri
 
 // eachKernel loads an object on every kernel that there is a dump of, with options that set changes; it may be nil.
 func eachKernel(t *testing.T, object []byte, set func(*kprobelab.Lab, *bpf.Options), test func(t *testing.T, l *kprobelab.Lab, a *answer.Object)) {
-	for _, name := range dumps.Running {
+	eachOf(t, dumps.Running, object, set, test)
+}
+
+func eachOf(t *testing.T, names []string, object []byte, set func(*kprobelab.Lab, *bpf.Options), test func(t *testing.T, l *kprobelab.Lab, a *answer.Object)) {
+	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			dumps.Twin(t, name)
 			o := options(t)

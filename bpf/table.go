@@ -23,6 +23,7 @@ type Column struct {
 	Err      string           `json:"error,omitempty"`
 	Programs []answer.Program `json:"programs"`
 	Fields   []answer.Field   `json:"fields,omitempty"`
+	Run      *answer.Run      `json:"run,omitempty"`
 }
 
 // Table is an object's programs on several kernels.
@@ -34,6 +35,9 @@ type Table struct {
 // Code is the exit code: 1 if a kernel refused or did not attach a program, else 0.
 func (t *Table) Code() int {
 	for _, c := range t.Columns {
+		if c.Run != nil && (c.Run.Error != "" || c.Run.Exit != 0) {
+			return 1
+		}
 		for _, p := range c.Programs {
 			if p.Bad() {
 				return 1
@@ -115,7 +119,17 @@ func (t *Table) Text(w io.Writer, verbose bool) error {
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
 	}
-	return t.fields(w)
+	if err := t.fields(w); err != nil {
+		return err
+	}
+	b.Reset()
+	for _, c := range t.Columns {
+		if c.Run != nil {
+			writeRun(&b, c.Kernel, c.Run)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 // reasons writes the kernels' reasons about a program.

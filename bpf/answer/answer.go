@@ -6,10 +6,17 @@ package answer
 // Line is a line of the loader's output. The first has the names of all programs, or the error of an object that could not be
 // read. Each of the others has the answer about one field or one program.
 type Line struct {
-	Error   string   `json:"error,omitempty"`
-	Names   []string `json:"names,omitempty"`
-	Field   *Field   `json:"field,omitempty"`
-	Program *Program `json:"program,omitempty"`
+	Error string `json:"error,omitempty"`
+	// Contract: the error is the contract's, not the object's.
+	Contract bool     `json:"contract,omitempty"`
+	Names    []string `json:"names,omitempty"`
+	Field    *Field   `json:"field,omitempty"`
+	Program  *Program `json:"program,omitempty"`
+	// Ready: the programs of a run are attached. Event and Contents are what they tell, Run has the rest.
+	Ready    bool      `json:"ready,omitempty"`
+	Event    *Event    `json:"event,omitempty"`
+	Contents *Contents `json:"contents,omitempty"`
+	Run      *Run      `json:"run,omitempty"`
 }
 
 // Object has a kernel's answers about an object.
@@ -17,12 +24,16 @@ type Object struct {
 	Programs []Program `json:"programs"`
 	// Fields are the fields, types and enumerators that CO-RE's records name.
 	Fields []Field `json:"fields,omitempty"`
+	// Run is that of a workload, nil without one.
+	Run *Run `json:"run,omitempty"`
 }
 
 // Program is a kernel's answer to a program.
 type Program struct {
 	Name    string `json:"name"`
 	Section string `json:"section"`
+	// Optional: the tool goes on without it, by the ? of its section or by a contract.
+	Optional bool `json:"optional,omitempty"`
 	// Loads: the kernel's verifier has taken it. If not, Error says why, and Errno is its number by name, "" if it was not
 	// the kernel that refused.
 	Loads bool   `json:"loads"`

@@ -10,6 +10,14 @@ import (
 
 // Word says in a word or two what the kernel did with the program.
 func (p *Program) Word() string {
+	word := p.word()
+	if p.Optional && (!p.Loads || p.Attaches != nil && !*p.Attaches) {
+		word += ", optional"
+	}
+	return word
+}
+
+func (p *Program) word() string {
 	switch {
 	case !p.Loads:
 		return "refused"
@@ -21,8 +29,8 @@ func (p *Program) Word() string {
 	return "attaches"
 }
 
-// Bad reports whether the kernel refused the program, or did not attach it.
-func (p *Program) Bad() bool { return !p.Loads || p.Attaches != nil && !*p.Attaches }
+// Bad reports whether the kernel refused the program, or did not attach it, and the tool does not go on without it.
+func (p *Program) Bad() bool { return !p.Optional && (!p.Loads || p.Attaches != nil && !*p.Attaches) }
 
 // Why says why the kernel refused or did not attach the program, in lines: the place to blame is in the second. It is "" for a
 // program that attaches.

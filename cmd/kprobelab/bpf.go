@@ -13,6 +13,7 @@ import (
 
 	"kprobelab/bpf"
 	"kprobelab/internal/bounded"
+	"kprobelab/run"
 	"kprobelab/shard"
 )
 
@@ -28,6 +29,8 @@ func bpfCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "offline", Usage: "fetch nothing, and say what is missing"},
 			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Destination: &o.Verbose, Usage: "print the verifier's log of each program"},
 			&cli.StringSliceFlag{Name: "btf", Usage: "relocate against the types of `[KERNEL=]FILE`, BTF or an ELF file with it, not the kernel's own (repeatable)"},
+			&cli.StringFlag{Name: "contract", Usage: "complete the object as `FILE` says, JSON or YAML: sizes of maps, constants, inner maps, to what programs are attached"},
+			&cli.StringFlag{Name: "run", Destination: &o.Command, Usage: "then attach all programs at once, run this line of the guest's shell, `COMMAND`, or a workload of exec's by name, and print records, maps and bpf_printk"},
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object, with the logs"},
 			&cli.StringFlag{Name: "junit", Destination: &junit, Usage: "write the answers to `FILE` as JUnit XML, for CI"},
 			shardFlag(&part, "the kernels"),
@@ -63,11 +66,10 @@ func (t *term) askKernels(ctx context.Context, c *cli.Command, file string, list
 
 // bpfTable asks the kernels side by side.
 func bpfTable(ctx context.Context, t *term, c *cli.Command, o *bpf.Options, junit string, part shard.Part) error {
-	for _, text := range c.StringSlice("btf") {
-		if err := o.AddTypes(text); err != nil {
-			return fail(exitImage, err)
-		}
+	if err := o.SetFiles(c.StringSlice("btf"), c.String("contract")); err != nil {
+		return fail(exitImage, err)
 	}
+	o.Workload = run.Workload(o.Command)
 	list := c.StringSlice("kernel")
 	if len(list) == 0 {
 		list = []string{""}

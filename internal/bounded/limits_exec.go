@@ -56,9 +56,21 @@ const (
 	// BPFObject bounds an object of BPF programs, in bytes.
 	// Test: TestFilesThatAreTooLong
 	BPFObject = 64 << 20
+	// BPFContract bounds a file that completes a BPF object, in bytes.
+	// Test: TestContractsThatAreNone
+	BPFContract = 1 << 20
 	// BPFNested bounds the types that are followed from one type of a BPF object, each inside of the one before.
 	// Test: TestTypesThatLeadToThemselves
 	BPFNested = 32
+	// BPFRecords bounds the records and lines that are kept of a run of a BPF object's programs.
+	// Test: TestRunsWithoutEnd
+	BPFRecords = 100_000
+	// BPFEntries bounds the entries that are read of a BPF map.
+	// Test: TestRunsWithoutEnd
+	BPFEntries = 1 << 16
+	// BPFOutput bounds what is kept of a workload's output beside a BPF object's programs, in bytes.
+	// Test: TestRunsWithoutEnd
+	BPFOutput = 1 << 20
 	// BPFTypes bounds a file of BTF that CO-RE relocates against, in bytes. An ELF file of a kernel may have it.
 	// Test: TestTypesThatAreNone
 	BPFTypes = 1 << 30

@@ -81,6 +81,8 @@ func attachTo(s *ebpf.ProgramSpec, p *ebpf.Program) (io.Closer, error) {
 		return link.AttachRawTracepoint(link.RawTracepointOptions{Name: to, Program: p})
 	case "tp_btf", "fentry", "fexit", "fmod_ret", "fentry.s", "fexit.s", "fmod_ret.s", "fsession", "fsession.s":
 		return link.AttachTracing(link.TracingOptions{Program: p})
+	case "freplace":
+		return link.AttachFreplace(nil, "", p)
 	case "lsm", "lsm.s":
 		return link.AttachLSM(link.LSMOptions{Program: p})
 	case "iter", "iter.s":

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kprobelab/bpf/answer"
+	"kprobelab/bpf/contract"
 	"kprobelab/internal/bounded"
 )
 
@@ -29,11 +30,17 @@ type loader struct {
 	verbose bool
 	// types are those of --btf, nil for the kernel's own.
 	types *btf.Spec
+	// contract has completed the object. targets are the programs to which others are attached.
+	contract contract.Contract
+	targets  map[string]*ebpf.Collection
 }
 
-// open reads an object, and the types of another file than the kernel's if there is a name.
-func open(file, types string, verbose bool) (*loader, error) {
-	object, err := bounded.ReadFile(file, bounded.BPFObject)
+// files are those that the loader reads: the object, and, if they have names, types in place of the kernel's and a contract.
+type files struct{ object, types, contract string }
+
+// open reads an object and what goes with it.
+func open(f files, verbose bool) (*loader, error) {
+	object, err := bounded.ReadFile(f.object, bounded.BPFObject)
 	if err != nil {
 		return nil, err
 	}
@@ -53,23 +60,43 @@ func open(file, types string, verbose bool) (*loader, error) {
 	for _, m := range spec.Maps {
 		m.Pinning = ebpf.PinNone // each program has maps of its own
 	}
-	l := &loader{spec: spec, verbose: verbose}
-	if types == "" {
+	l := &loader{spec: spec, verbose: verbose, targets: map[string]*ebpf.Collection{}}
+	if f.types != "" {
+		text, err := bounded.ReadFile(f.types, bounded.BPFTypes)
+		if err != nil {
+			return nil, err
+		}
+		if l.types, err = btf.LoadSpecFromReader(bytes.NewReader(text)); err != nil {
+			return nil, fmt.Errorf("the types of --btf: %w", err)
+		}
+	}
+	if f.contract == "" {
 		return l, nil
 	}
-	text, err := bounded.ReadFile(types, bounded.BPFTypes)
+	text, err := bounded.ReadFile(f.contract, bounded.BPFContract)
 	if err != nil {
 		return nil, err
 	}
-	if l.types, err = btf.LoadSpecFromReader(bytes.NewReader(text)); err != nil {
-		return nil, fmt.Errorf("the types of --btf: %w", err)
+	c, err := contract.Read(text)
+	if err != nil {
+		return nil, err
 	}
-	return l, nil
+	return l, l.complete(c)
+}
+
+// names are the programs that are loaded, in order.
+func (l *loader) names() (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(l.spec.Programs)) {
+		if !l.skipped(l.spec.Programs[name]) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // programs tells the names of all programs, and the answer about each from a number on.
 func (l *loader) programs(from int, tell func(answer.Line) error) error {
-	names := slices.Sorted(maps.Keys(l.spec.Programs))
+	names := l.names()
 	err := tell(answer.Line{Names: names})
 	if from == 0 {
 		for _, f := range l.fields() {
@@ -90,7 +117,7 @@ func (l *loader) programs(from int, tell func(answer.Line) error) error {
 // program loads a program with the maps that it uses, and attaches it. The first load asks the verifier for its reason and its
 // figures. A refused program is verified again, with the log; with verbose, every program.
 func (l *loader) program(p *ebpf.ProgramSpec) *answer.Program {
-	a := &answer.Program{Name: p.Name, Section: p.SectionName, Instructions: size(p.Instructions)}
+	a := &answer.Program{Name: p.Name, Section: p.SectionName, Instructions: size(p.Instructions), Optional: l.optional(p)}
 	if p.Type == ebpf.UnspecifiedProgram {
 		a.Error = "the section's name is of no kind of program (libbpf's naming)"
 		return a
@@ -118,17 +145,53 @@ func (l *loader) program(p *ebpf.ProgramSpec) *answer.Program {
 	return a
 }
 
-// load loads a program.
+// load loads a program with the maps that it uses. Other programs are not there: a map of programs is empty.
 func (l *loader) load(p *ebpf.ProgramSpec, level ebpf.LogLevel) (*ebpf.Collection, error) {
 	spec := l.spec.Copy()
-	spec.Programs = map[string]*ebpf.ProgramSpec{p.Name: spec.Programs[p.Name]}
+	own := spec.Programs[p.Name]
+	spec.Programs = map[string]*ebpf.ProgramSpec{p.Name: own}
 	spec.Variables = nil // their maps may be gone; a map has their values
 	used := map[string]bool{}
 	for _, i := range p.Instructions {
 		used[i.Reference()] = true
 	}
-	maps.DeleteFunc(spec.Maps, func(name string, m *ebpf.MapSpec) bool { return !used[name] && m.Type != ebpf.StructOpsMap })
+	for name, m := range spec.Maps {
+		for _, kv := range m.Contents {
+			inner, ok := kv.Value.(string)
+			used[inner] = used[inner] || ok && used[name]
+		}
+		if m.Type == ebpf.ProgramArray {
+			m.Contents = nil
+		}
+	}
+	maps.DeleteFunc(spec.Maps, func(name string, m *ebpf.MapSpec) bool { return !used[name] || m.Type == ebpf.StructOpsMap })
+	if err := l.target(own); err != nil {
+		return nil, err
+	}
 	return ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: level, KernelTypes: l.types}})
+}
+
+// target loads the program of the object to which another one is attached, as the contract says.
+func (l *loader) target(p *ebpf.ProgramSpec) error {
+	name := l.contract.Programs[p.Name].Of
+	if name == "" {
+		if p.Type == ebpf.Extension {
+			return errors.New("freplace replaces a function of a program that is loaded: the contract says of which (programs: " + p.Name + ": {of: PROGRAM, attach: FUNCTION})")
+		}
+		return nil
+	}
+	if l.contract.Programs[name].Of != "" {
+		return fmt.Errorf("the program %s is itself attached to a program", name)
+	}
+	if l.targets[name] == nil {
+		c, err := l.load(l.spec.Programs[name], 0)
+		if err != nil {
+			return fmt.Errorf("the program %s to attach to: %s", name, l.refusal(l.spec.Programs[name], err))
+		}
+		l.targets[name] = c
+	}
+	p.AttachTarget = l.targets[name].Programs[name]
+	return nil
 }
 
 // tell puts the result of a load into the answer.

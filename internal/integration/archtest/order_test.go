@@ -66,7 +66,8 @@ var alone = map[string][]string{
 	"internal/bounded":        {},
 	// The loader of BPF programs runs in a guest: it knows the answers, and nothing of ours beside.
 	"bpf/answer":         {"internal/printable"},
-	"internal/bpfloader": {"bpf/answer", "internal/bounded", "internal/printable"},
+	"bpf/contract":       {},
+	"internal/bpfloader": {"bpf/answer", "bpf/contract", "internal/bounded", "internal/printable"},
 	// Shards divide lists of whatever a command has.
 	"shard": {"errno", "x86"},
 	// A command line and a terminal do not know kernels and probes.
