@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,6 +60,7 @@ func open(f files, verbose bool) (*loader, error) {
 	}
 	for _, m := range spec.Maps {
 		m.Pinning = ebpf.PinNone // each program has maps of its own
+		m.MaxEntries = entries(m)
 	}
 	l := &loader{spec: spec, verbose: verbose, targets: map[string]*ebpf.Collection{}}
 	if f.types != "" {
@@ -92,6 +94,18 @@ func (l *loader) names() (names []string) {
 		}
 	}
 	return names
+}
+
+// entries is a map's size. A tool sets the size that its object leaves open, and the verifier does not ask for it: one entry, or a page of
+// a ring buffer.
+func entries(m *ebpf.MapSpec) uint32 {
+	switch m.Type {
+	case ebpf.RingBuf, ebpf.UserRingbuf:
+		return max(m.MaxEntries, uint32(os.Getpagesize()))
+	case ebpf.SkStorage, ebpf.TaskStorage, ebpf.InodeStorage, ebpf.CGroupStorage, ebpf.PerCPUCGroupStorage, ebpf.CgroupStorage, ebpf.StructOpsMap, ebpf.PerfEventArray:
+		return m.MaxEntries
+	}
+	return max(m.MaxEntries, 1)
 }
 
 // programs tells the names of all programs, and the answer about each from a number on.

@@ -3,9 +3,12 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 
+	"github.com/cilium/ebpf"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/internal/bounded"
@@ -43,5 +46,24 @@ func TestTheLastInstructionOfALog(t *testing.T) {
 	} {
 		_, n := last(strings.Split(log, "\n"))
 		require.Equal(t, want, n, log)
+	}
+}
+
+// TestMapsWithoutASize: a size that the object leaves open is one that the kernel takes.
+func TestMapsWithoutASize(t *testing.T) {
+	for name, c := range map[string]struct {
+		of         ebpf.MapType
+		size, want uint32
+	}{
+		"a hash":                        {ebpf.Hash, 0, 1},
+		"a hash with a size":            {ebpf.Hash, 7, 7},
+		"a ring buffer":                 {ebpf.RingBuf, 0, uint32(os.Getpagesize())},
+		"a ring buffer with a size":     {ebpf.RingBuf, 1 << 20, 1 << 20},
+		"a storage, which has none":     {ebpf.TaskStorage, 0, 0},
+		"perf's, a ring each processor": {ebpf.PerfEventArray, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, c.want, entries(&ebpf.MapSpec{Type: c.of, MaxEntries: c.size}))
+		})
 	}
 }

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"kprobelab/bpf/answer"
+)
+
+// verdict is an answer about one program.
+type verdict struct {
+	loads         bool
+	insns, states int
+	// log is the verifier's, without times and figures.
+	log string
+	// said is the other side's own error, of a program that the verifier has not seen.
+	said string
+}
+
+var (
+	processing = regexp.MustCompile(`(?m)^PROCESSING (\S+)/(\S+), DURATION US: \d+, VERDICT: (\w+), VERIFIER LOG:\n`)
+	processed  = regexp.MustCompile(`(?m)^processed (\d+) insns .*total_states (\d+) .*$`)
+	address    = regexp.MustCompile(`0xffff[0-9a-f]{12}`)
+	typeID     = regexp.MustCompile(`(function \w+)#\d+`)
+	figures    = regexp.MustCompile(`(?m)^(verification time|stack depth|processed) .*\n?`)
+)
+
+// parse reads what veristat -v writes: of each program a line and the verifier's log, of each object a table.
+func parse(text string) map[string]map[string]*verdict {
+	answers := map[string]map[string]*verdict{}
+	at := processing.FindAllStringSubmatchIndex(text, -1)
+	for i, m := range at {
+		end := len(text)
+		if i+1 < len(at) {
+			end = at[i+1][0]
+		}
+		file, name := path.Base(text[m[2]:m[3]]), text[m[4]:m[5]]
+		if answers[file] == nil {
+			answers[file] = map[string]*verdict{}
+		}
+		log, _, _ := strings.Cut(text[m[1]:end], "\nfile_name,")
+		answers[file][name] = verdictOfLog(text[m[6]:m[7]] == "success", log)
+	}
+	return answers
+}
+
+func verdictOfLog(loads bool, log string) *verdict {
+	text := address.ReplaceAllString(figures.ReplaceAllString(log, ""), "ADDRESS")
+	v := &verdict{loads: loads, log: strings.TrimSpace(typeID.ReplaceAllString(text, "$1"))} // each loader numbers an object's types
+	if m := processed.FindAllStringSubmatch(log, -1); m != nil {
+		last := m[len(m)-1]
+		v.insns, _ = strconv.Atoi(last[1])
+		v.states, _ = strconv.Atoi(last[2])
+	}
+	return v
+}
+
+func verdictOf(p *answer.Program) *verdict {
+	v := verdictOfLog(p.Loads, p.Log)
+	v.said = p.Error
+	return v
+}
+
+// differs says what differs of two verdicts; "" if nothing does. The log of a program that loads has nothing to compare.
+func (v *verdict) differs(our *verdict) string {
+	switch {
+	case v.loads != our.loads:
+		return fmt.Sprintf("loads: %t there, %t here: %s", v.loads, our.loads, short(v.log+our.said))
+	case v.insns != our.insns || v.states != our.states:
+		return fmt.Sprintf("%d instructions and %d states there, %d and %d here: %s", v.insns, v.states, our.insns, our.states, our.said)
+	case !v.loads:
+		return firstOf(strings.Split(v.log, "\n"), strings.Split(our.log, "\n"))
+	}
+	return ""
+}
+
+// firstOf shows the first lines from the end that differ; "" if none does..
+func firstOf(theirs, ours []string) string {
+	for i := range min(len(theirs), enough) {
+		var our string
+		if i < len(ours) {
+			our = ours[len(ours)-1-i]
+		}
+		if their := theirs[len(theirs)-1-i]; their != our {
+			return fmt.Sprintf("the log there: %q; here: %q", their, our)
+		}
+	}
+	return ""
+}
+
+// enough lines of the end are compared: the beginning of a long log is cut on both sides.
+const enough = 40
+
+// cause names why two verdicts may differ, "" if nothing does.
+func (v *verdict) cause(our *verdict) string {
+	if !v.loads && !our.loads && v.insns == 0 && our.insns == 0 {
+		return "refused before the verifier, on both sides"
+	}
+	return ""
+}
