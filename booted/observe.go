@@ -115,3 +115,6 @@ func (o *Observer) Begun() uint64 { return o.k.machine.BlockBegun() }
 
 // Interrupts returns the number of interrupts that the kernel has taken.
 func (o *Observer) Interrupts() uint64 { n, _ := o.k.machine.Interrupts(); return n }
+
+// Instructions returns the number of instructions that ran.
+func (o *Observer) Instructions() uint64 { return o.k.machine.Instructions() }

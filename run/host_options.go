@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kprobelab/booted"
+	"kprobelab/bpf/losses"
 	"kprobelab/hostfiles"
 	"kprobelab/kimage"
 )
@@ -39,9 +40,10 @@ type HostOptions struct {
 	Modprobe    []string
 	ModuleFiles ModuleFiles
 	Lockdown    string
-	// Losses and MaxCost are HostProgram's.
-	Losses  bool
-	MaxCost uint64
+	// Losses and MaxCost are HostProgram's. Coverage names a file for the lines that ran.
+	Losses   bool
+	MaxCost  uint64
+	Coverage string
 }
 
 // lockdowns are the levels of kernel_lockdown(7).
@@ -87,6 +89,9 @@ func (o *HostOptions) HostJob(j *Job) error {
 		Files:   s.Files(), Wanted: s.Wanted, Outs: around.Outs, Core: o.Core,
 		Modprobe: strings.FieldsFunc(strings.Join(o.Modprobe, ","), func(r rune) bool { return r == ',' }), ModuleFiles: o.ModuleFiles, Lockdown: o.Lockdown,
 		Losses: o.Losses, MaxCost: o.MaxCost,
+	}
+	if o.Coverage != "" {
+		j.Host.Coverage, j.Host.CoverageFile = &losses.Lines{}, o.Coverage
 	}
 	return o.beside(j.Host)
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"kprobelab/booted"
+	"kprobelab/bpf/losses"
 	"kprobelab/hostfiles"
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/printable"
@@ -43,6 +44,10 @@ type HostProgram struct {
 	// the most instructions that a run of a program may take.
 	Losses  bool
 	MaxCost uint64
+	// Coverage gets the counts of the programs' lines; nil: they are not counted.
+	Coverage *losses.Lines
+	// CoverageFile, if not "", gets Coverage as lcov's trace file when the program has ended, on each kernel of a plan anew.
+	CoverageFile string
 }
 
 // Out is a file or a folder of the guest, and where it goes on the host.

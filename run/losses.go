@@ -7,6 +7,7 @@ import (
 
 	"kprobelab/booted"
 	"kprobelab/bpf/losses"
+	"kprobelab/internal/outfile"
 )
 
 // Lost is what became of the calls that the BPF programs of a tool probe.
@@ -19,10 +20,10 @@ var ErrCost = errors.New("a program takes more instructions than --max-cost allo
 
 // watchLosses begins to count what the programs lose, if that is asked for; nil without.
 func (r *runner) watchLosses(h *HostProgram, k *booted.Kernel) (*losses.Watch, error) {
-	if !h.Losses && h.MaxCost == 0 {
+	if !h.Losses && h.MaxCost == 0 && h.Coverage == nil {
 		return nil, nil
 	}
-	w, err := losses.Start(k, false)
+	w, err := losses.Start(k, h.Coverage)
 	if err != nil {
 		return nil, refused(OneLine(err))
 	}
@@ -38,7 +39,13 @@ func (r *runner) lost(h *HostProgram, w *losses.Watch) error {
 	if h.Losses {
 		r.put(Lost{l})
 	}
-	return refusedCost(l, h.MaxCost)
+	err := refusedCost(l, h.MaxCost)
+	if h.CoverageFile != "" {
+		if failed := h.Coverage.Save(func(b []byte) error { return outfile.Write(h.CoverageFile, b) }); failed != nil {
+			err = unusable(OneLine(errors.Join(err, failed)))
+		}
+	}
+	return err
 }
 
 // refusedCost is the error of a program with a run of more instructions than most; 0 allows all.

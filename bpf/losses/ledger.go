@@ -4,9 +4,11 @@ import "fmt"
 
 // Ledger is what became of all calls while a tool ran.
 type Ledger struct {
-	Release  string    `json:"release,omitempty"`
-	Programs []Program `json:"programs"`
-	Pools    []Pool    `json:"pools,omitempty"`
+	Release string `json:"release,omitempty"`
+	// Instructions are all that the guest executed meanwhile.
+	Instructions uint64    `json:"instructions"`
+	Programs     []Program `json:"programs"`
+	Pools        []Pool    `json:"pools,omitempty"`
 	// Notes are sentences about what could not be observed.
 	Notes []string `json:"notes,omitempty"`
 }

@@ -13,7 +13,7 @@ func (l *Ledger) Write(to io.Writer) error {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		l.Programs[i].write(&b)
+		l.Programs[i].write(&b, l.Instructions)
 	}
 	if len(l.Programs) == 0 {
 		b.WriteString("no program was attached to a probe\n")
@@ -28,7 +28,7 @@ func (l *Ledger) Write(to io.Writer) error {
 	return err
 }
 
-func (p *Program) write(b *strings.Builder) {
+func (p *Program) write(b *strings.Builder, all uint64) {
 	fmt.Fprintf(b, "%s (program %d), %s of %s\n", p.Name, p.ID, p.Kind, p.Probe)
 	for i := range p.Stages {
 		s := &p.Stages[i]
@@ -49,7 +49,8 @@ func (p *Program) write(b *strings.Builder) {
 		}
 	}
 	if p.Cost.Runs > 0 {
-		fmt.Fprintf(b, "  instructions of a run: %.1f on average, %d to %d, of %d runs without an interrupt\n", p.Cost.Mean(), p.Cost.Least, p.Cost.Most, p.Cost.Runs)
+		fmt.Fprintf(b, "  instructions of a run: %.1f on average, %d to %d, of %d runs without an interrupt, which are %.2f %% of the guest's %d\n",
+			p.Cost.Mean(), p.Cost.Least, p.Cost.Most, p.Cost.Runs, 100*float64(p.Cost.Instructions)/float64(max(all, 1)), all)
 	}
 	if p.Missed != nil {
 		fmt.Fprintf(b, "  the kernel's own count of missed hits: %d\n", *p.Missed)

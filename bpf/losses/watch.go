@@ -38,6 +38,8 @@ type Watch struct {
 	// entersWithProgram: __bpf_prog_enter has the program as its argument.
 	entersWithProgram bool
 	coverage          *coverage
+	// begun are the instructions when the watch began.
+	begun uint64
 }
 
 // account is the ledger of a program at a probe, while it is counted.
@@ -182,8 +184,8 @@ type gate struct {
 	regs x86.PtRegs
 }
 
-// Start begins to observe a kernel. lines has the lines of programs that run counted, too.
-func Start(k *booted.Kernel, lines bool) (*Watch, error) {
+// Start begins to observe a kernel. The lines of programs are counted in lines, if that is not nil.
+func Start(k *booted.Kernel, lines *Lines) (*Watch, error) {
 	o := k.Observe()
 	w := &Watch{o: o, l: layoutOf(o.Types()), places: map[x86.Addr]*place{}, events: map[x86.Addr]*event{}, programs: map[x86.Addr]*program{},
 		entries: map[x86.Addr]*program{}, tasks: map[x86.Addr]*task{}, taken: map[x86.Addr]*instance{}, pools: map[x86.Addr]*pool{}, rings: map[x86.Addr]*ring{},
@@ -192,6 +194,7 @@ func Start(k *booted.Kernel, lines bool) (*Watch, error) {
 		return nil, ErrTypes
 	}
 	_, w.entersWithProgram = w.l["bpf_prog_stats.misses"]
+	w.begun = o.Instructions()
 	w.disarmed, _ = o.Lookup("kprobes_all_disarmed")
 	w.followTasks()
 	w.followPrograms()
@@ -202,8 +205,8 @@ func Start(k *booted.Kernel, lines bool) (*Watch, error) {
 	w.followRaw()
 	w.followBuffers()
 	w.followMaps()
-	if lines {
-		w.coverage = newCoverage(w)
+	if lines != nil {
+		w.coverage = newCoverage(w, lines)
 	}
 	return w, nil
 }
@@ -454,8 +457,11 @@ func (w *Watch) End() *Ledger {
 	for _, r := range w.rings {
 		w.ringEnds(r)
 	}
+	if w.coverage != nil {
+		w.coverage.end()
+	}
 	w.ended = true
-	l := &Ledger{Release: w.o.Release(), Notes: w.notes}
+	l := &Ledger{Release: w.o.Release(), Notes: w.notes, Instructions: w.o.Instructions() - w.begun}
 	for _, a := range w.accounts {
 		p := a.result()
 		if err := p.Check(); err != nil {

@@ -208,6 +208,7 @@ func hostFlags(h *run.HostOptions) []cli.Flag {
 		&cli.StringFlag{Name: "lockdown", Destination: &h.Lockdown, Usage: "lock the kernel down, `LEVEL` of kernel_lockdown(7): integrity or confidentiality"},
 		&cli.BoolFlag{Name: "losses", Destination: &h.Losses, Usage: "print what became of each call that its BPF programs probe, by stage, with the cause of each loss"},
 		&cli.Uint64Flag{Name: "max-cost", Destination: &h.MaxCost, HideDefault: true, Usage: "exit code 1 if a run of its BPF programs takes more than `N` instructions"},
+		&cli.StringFlag{Name: "coverage", Destination: &h.Coverage, Usage: "write the lines of C that its BPF programs ran to `FILE`, as lcov has it, of all kernels together"},
 		&cli.StringFlag{Name: "core", Destination: &h.Core, Usage: "if the kernel panics, write its memory to `FILE`, for crash and gdb"},
 		&cli.GenericFlag{Name: "module", Value: cmdline.Each(func(text string) error { h.Module = text; return nil }),
 			Usage: "load a module of the kernel's before, 'FILE.ko [PARAM=VALUE]', unload it after, and say what it has left"},

@@ -65,6 +65,9 @@ const (
 	// LossFrames bounds the functions of a stack that is shown for losses.
 	// Test: TestLossesOfManyTasks
 	LossFrames = 24
+	// BPFLines bounds the lines of a BPF program that are counted.
+	// Test: TestCoverage
+	BPFLines = 1 << 16
 	// LossFunctions bounds the functions of a multi-probe whose calls are counted: each takes the room for an observed instruction.
 	// Test: TestLossesOfManyTasks
 	LossFunctions = 256

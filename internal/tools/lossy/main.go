@@ -74,14 +74,14 @@ func main() {
 		os.Exit(1)
 	}
 	t.close()
-	c.Runs, c.Gave, c.Second = t.count(0), t.count(1), t.count(2)
+	c.Runs, c.Gave, c.Second = t.count(0), t.count(1)+t.printed, t.count(2)
 	_ = json.NewEncoder(os.Stdout).Encode(c)
 }
 
 var ways = map[string]func(*tool, int) error{
 	"ring": (*tool).ringWay, "filter": (*tool).filterWay, "perf": (*tool).perfWay, "map": (*tool).mapWay, "disabled": (*tool).disabledWay,
 	"nested": (*tool).nestedWay, "breakpoint": (*tool).breakpointWay, "active": (*tool).activeWay, "printk": (*tool).printkWay, "pool": (*tool).poolWay, "exits": (*tool).exitsWay,
-	"inside": (*tool).insideWay, "fexit": (*tool).fexitWay, "multi": (*tool).multiWay, "many": (*tool).manyWay,
+	"inside": (*tool).insideWay, "fexit": (*tool).fexitWay, "multi": (*tool).multiWay, "many": (*tool).manyWay, "object": (*tool).objectWay,
 }
 
 // tool has the maps of the programs.
@@ -89,6 +89,7 @@ type tool struct {
 	*Counts
 	counts, ring, events, full *ebpf.Map
 	links                      []link.Link
+	printed                    uint64
 }
 
 func (t *tool) make() (err error) {
@@ -544,4 +545,25 @@ func (t *tool) manyWay(n int) error {
 	t.links = append(t.links, l)
 	t.call(n)
 	return nil
+}
+
+// objectWay loads the program covered of an object, and counts the lines that it has printed.
+func (t *tool) objectWay(n int) error {
+	spec, err := ebpf.LoadCollectionSpec("/covered.bpf.o")
+	if err != nil {
+		return err
+	}
+	c, err := ebpf.NewCollection(spec)
+	if err != nil {
+		return err
+	}
+	l, err := link.Kprobe(probed, c.Programs["covered"], nil)
+	if err != nil {
+		return err
+	}
+	t.call(n)
+	_ = l.Close()
+	text, err := os.ReadFile("/sys/kernel/tracing/trace")
+	t.printed = uint64(strings.Count(string(text), "bpf_trace_printk: "))
+	return err
 }
