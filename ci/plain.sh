@@ -9,5 +9,6 @@ tar -xzf kprobelab.tar.gz
 set -- $(printf -- '--kernel %s ' $KERNELS)
 code=0
 "./kprobelab-$VERSION/kprobelab" check "$@" --format junit "$PROBES" >check.xml || code=$?
+[ -z "${OBJECT:-}" ] || "./kprobelab-$VERSION/kprobelab" check --load "$@" --format junit "$OBJECT" >load.xml || code=$?
 "./kprobelab-$VERSION/kprobelab" exec "$@" --junit exec.xml -- $TOOL || code=$?
 exit $code

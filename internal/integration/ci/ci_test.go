@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ import (
 
 	"kprobelab"
 	"kprobelab/internal/integration/dumps/runs"
+	"kprobelab/internal/tools/conformance/sections"
 )
 
 const version = "1.2.3"
@@ -48,7 +50,7 @@ func newRelease(t *testing.T) release {
 	}
 	dir := releases
 	program := filepath.Join(dir, "kprobelab")
-	out, err := exec.Command("go", "build", "-o", program, "../../../cmd/kprobelab").CombinedOutput()
+	out, err := exec.Command("go", "build", "-overlay", withLoader(t), "-tags", tags(), "-o", program, "../../../cmd/kprobelab").CombinedOutput()
 	require.NoError(t, err, string(out))
 	b, err := os.ReadFile(program)
 	require.NoError(t, err)
@@ -64,6 +66,29 @@ func newRelease(t *testing.T) release {
 	require.NoError(t, errors.Join(err, w.Close(), z.Close(), f.Close()))
 	made = release{"file://" + dir, hex.EncodeToString(sum.Sum(nil))}
 	return made
+}
+
+// withLoader builds the loader of BPF programs, and an overlay that has it where make build puts it.
+func withLoader(t *testing.T) string {
+	loader, overlay := filepath.Join(releases, "loader.elf"), filepath.Join(releases, "overlay.json")
+	build := exec.Command("go", "build", "-o", loader, "../../../internal/bpfloader")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS=linux", "GOARCH=amd64")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+	place, err := filepath.Abs("../../../bpf/loader.elf")
+	require.NoError(t, err)
+	text, err := json.Marshal(map[string]any{"Replace": map[string]string{place: loader}})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(overlay, text, 0o600))
+	return overlay
+}
+
+// tags are the build's: the loader, and the engine's where the tests have it.
+func tags() string {
+	if strings.Contains(os.Getenv("GOFLAGS"), "unicorn") {
+		return "bpfloader,unicorn"
+	}
+	return "bpfloader"
 }
 
 // made is the release of all tests, in the folder releases.
@@ -289,6 +314,25 @@ func TestGitHubAction(t *testing.T) {
 		require.Contains(t, r.log, "\n::error title=kprobelab exec::exit code 3; the table is in the log\n")
 		require.Equal(t, suites{2, 2}, junit(t, dir, "kprobelab-results/exec.xml"))
 		require.Contains(t, r.summary, "### kprobelab exec\n")
+	})
+	t.Run("object", func(t *testing.T) {
+		kernels := runs.File(t, "6.1") + " " + runs.File(t, "newest")
+		one, dir := project(t), project(t)
+		for _, dir := range []string{one, dir} {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "tool.bpf.o"), sections.Object("kprobe/nosuch"), 0o600))
+		}
+		whole := newRunner(t, one, at, map[string]string{"kernels": kernels, "object": "tool.bpf.o"})
+		require.Equal(t, 1, whole.run(a), whole.log)
+		require.Contains(t, whole.log, "\n::error file=tool.bpf.o")
+		require.Equal(t, suites{2, 2}, junit(t, one, "kprobelab-results/load.xml"))
+		require.Contains(t, whole.summary, "### kprobelab load\n")
+		for _, s := range []string{"2/2", "1/2"} {
+			r := newRunner(t, dir, at, map[string]string{"kernels": kernels, "object": "tool.bpf.o", "shard": s})
+			require.Zero(t, r.run(a), r.log)
+		}
+		merged := newRunner(t, dir, at, map[string]string{"kernels": kernels, "object": "tool.bpf.o", "shard": "merge"})
+		require.Equal(t, 1, merged.run(a), merged.log)
+		require.Equal(t, whole.summary, merged.summary)
 	})
 	t.Run("wrong_checksum", func(t *testing.T) {
 		r := newRunner(t, project(t), release{at.url, strings.Repeat("0", 64)}, map[string]string{"kernels": "./one.elf"})
