@@ -4,11 +4,26 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"sync"
 
 	"kprobelab"
+	"kprobelab/internal/bounded"
 )
+
+// AskFile is Ask of an object's file, which errors about it name.
+func AskFile(ctx context.Context, file string, kernels []string, find func(ctx context.Context, kernel string) (dump string, err error), o *Options) (*Table, error) {
+	object, err := bounded.ReadFile(file, bounded.BPFObject)
+	if err != nil {
+		return nil, err
+	}
+	t, err := Ask(ctx, file, object, kernels, find, o)
+	if errors.Is(err, ErrObject) {
+		err = fmt.Errorf("%s: %w", file, err)
+	}
+	return t, err
+}
 
 // Ask asks kernels about the programs of an object, as many at once as there are processors. find returns the dump of a booted
 // kernel by the name that the user gave it; it is called for one kernel after another, before the first is asked. A kernel that cannot be asked has its

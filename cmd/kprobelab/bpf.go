@@ -12,7 +12,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/bpf"
-	"kprobelab/internal/bounded"
+	"kprobelab/kernels/bisect"
 	"kprobelab/run"
 	"kprobelab/shard"
 )
@@ -34,10 +34,17 @@ func bpfCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "json", Usage: "one JSON object, with the logs"},
 			&cli.StringFlag{Name: "junit", Destination: &junit, Usage: "write the answers to `FILE` as JUnit XML, for CI"},
 			shardFlag(&part, "the kernels"),
+			&cli.StringFlag{Name: "bisect", Usage: "find the kernel with which the verdict on `PROGRAM` changed, between two of --kernel, or of all that can be had"},
 		},
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if c.NArg() != 1 {
 				return usagef("one OBJECT is wanted; try %s --help", c.FullName())
+			}
+			if err := o.SetFiles(c.StringSlice("btf"), c.String("contract")); err != nil {
+				return fail(exitImage, err)
+			}
+			if c.IsSet("bisect") {
+				return bpfBisect(ctx, t, c, o)
 			}
 			return bpfTable(ctx, t, c, o, junit, part)
 		},
@@ -46,18 +53,11 @@ func bpfCommand(t *term) *cli.Command {
 
 // askKernels loads an object on booted kernels; the table is nil if none was asked.
 func (t *term) askKernels(ctx context.Context, c *cli.Command, file string, list []string, o *bpf.Options) (*bpf.Table, error) {
-	object, err := bounded.ReadFile(file, bounded.BPFObject)
-	if err != nil {
-		return nil, err
-	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	o.Progress = t.Counter("bpf", "kernels")
-	table, err := bpf.Ask(ctx, file, object, list, func(ctx context.Context, kernel string) (string, error) { return t.bootedKernel(ctx, c, kernel) }, o)
+	table, err := bpf.AskFile(ctx, file, list, func(ctx context.Context, kernel string) (string, error) { return t.bootedKernel(ctx, c, kernel) }, o)
 	t.ProgressDone()
-	if errors.Is(err, bpf.ErrObject) {
-		err = fmt.Errorf("%s: %w", file, err)
-	}
 	if table == nil {
 		err = fail(exitImage, err)
 	}
@@ -66,9 +66,6 @@ func (t *term) askKernels(ctx context.Context, c *cli.Command, file string, list
 
 // bpfTable asks the kernels side by side.
 func bpfTable(ctx context.Context, t *term, c *cli.Command, o *bpf.Options, junit string, part shard.Part) error {
-	if err := o.SetFiles(c.StringSlice("btf"), c.String("contract")); err != nil {
-		return fail(exitImage, err)
-	}
 	o.Workload = run.Workload(o.Command)
 	list := c.StringSlice("kernel")
 	if len(list) == 0 {
@@ -88,4 +85,23 @@ func bpfTable(ctx context.Context, t *term, c *cli.Command, o *bpf.Options, juni
 		return cmp.Or(shard.All(out, table.Columns), err)
 	}
 	return ended(form.Show(t.Out, junit, table.Columns))
+}
+
+// bpfBisect boots few kernels of a line, and says with which of them the verdict on a program changed.
+func bpfBisect(ctx context.Context, t *term, c *cli.Command, o *bpf.Options) error {
+	s, err := t.store(c)
+	if err != nil {
+		return fail(exitImage, err)
+	}
+	releases, err := s.Line(ctx, c.StringSlice("kernel"))
+	if err != nil {
+		return fail(exitImage, fmt.Errorf("--bisect: %w", err))
+	}
+	change, err := bpf.Bisect(ctx, c.String("bisect"), releases, func(ctx context.Context, release string) (*bpf.Table, error) {
+		return t.askKernels(ctx, c, c.Args().First(), []string{release}, o)
+	}, s.VersionOf, func(text string) { t.Sayf("%s", text) })
+	if err != nil {
+		return fail(bisect.Code(err), err)
+	}
+	return change.Show(t.Out, c.Bool("json"))
 }

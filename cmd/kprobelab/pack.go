@@ -13,7 +13,6 @@ import (
 
 	"kprobelab/internal/archive"
 	"kprobelab/internal/printable"
-	"kprobelab/internal/report"
 )
 
 func packCommand(t *term) *cli.Command {
@@ -73,21 +72,11 @@ func packList(t *term, c *cli.Command, dir string) error {
 	if err != nil {
 		return err
 	}
-	var bad []error
-	for _, name := range files {
-		l, err := archive.ReadLine(name)
-		if err != nil {
-			bad = append(bad, err)
-			continue
-		}
-		if err := t.packed(c, l); err != nil {
-			return err
-		}
+	unread, err := archive.EachLine(files, func(l archive.Line) error { return t.packed(c, l) })
+	if err == nil && unread != nil {
+		err = fail(exitImage, unread)
 	}
-	if err := report.Unread(bad); err != nil {
-		return fail(exitImage, err)
-	}
-	return nil
+	return err
 }
 
 // packRewrite returns the function that rewrites existing files as --shrink or --whole asks, and the flag's name. It
@@ -143,19 +132,14 @@ func packOne(t *term, c *cli.Command, path, dir string) error {
 			return t.packed(c, archive.Line{Image: img.Name(), File: file, Kept: true})
 		}
 	}
-	p, err := archive.Pack(img, o)
+	l, err := archive.PackInto(img, o, path, dir)
 	t.ProgressDone()
-	if errors.Is(err, archive.ErrNoKernel) {
-		return fail(exitImage, fmt.Errorf("%s: %w", path, err))
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	file, err := p.Write(dir)
-	if err != nil {
+	switch {
+	case errors.Is(err, archive.ErrNoKernel):
+		return fail(exitImage, err)
+	case err != nil:
 		return err
 	}
-	l := p.Line(img, file)
 	l.Seconds = time.Since(start).Seconds()
 	return t.packed(c, l)
 }

@@ -115,3 +115,32 @@ func textLength(img *kimage.Image) uint64 {
 	}
 	return n
 }
+
+// EachLine calls emit for each file, in order. unread says which files cannot be read; err is emit's.
+func EachLine(files []string, emit func(Line) error) (unread, err error) {
+	var bad []error
+	for _, name := range files {
+		l, err := ReadLine(name)
+		if err != nil {
+			bad = append(bad, err)
+			continue
+		}
+		if err := emit(l); err != nil {
+			return nil, err
+		}
+	}
+	return report.Unread(bad), nil
+}
+
+// PackInto packs an image into a file of a folder. Errors name the image by path.
+func PackInto(img *kimage.Image, o *Options, path, dir string) (Line, error) {
+	p, err := Pack(img, o)
+	if err != nil {
+		return Line{}, fmt.Errorf("%s: %w", path, err)
+	}
+	file, err := p.Write(dir)
+	if err != nil {
+		return Line{}, err
+	}
+	return p.Line(img, file), nil
+}

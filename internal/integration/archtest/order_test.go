@@ -35,6 +35,7 @@ var order = [][]string{
 	{"booted"},
 	{"bpf/losses"},
 	{"kprobelab", "kernels"},
+	{"kernels/bisect"},
 	{"bpf"},
 	{"internal/session", "internal/perfetto", "internal/film"},
 	{"script", "boot", "internal/explore"},
