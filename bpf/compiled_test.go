@@ -27,7 +27,9 @@ char LICENSE[] SEC("license") = "GPL";
 `
 
 // compiled is the object that clang makes of a program in C.
-func compiled(t *testing.T, text string) []byte {
+func compiled(t *testing.T, text string) []byte { return compiledFor(t, "bpfel", text) }
+
+func compiledFor(t *testing.T, target, text string) []byte {
 	clang, err := exec.LookPath("clang")
 	if err != nil {
 		t.Skip("no clang to compile a BPF program (apt install clang)")
@@ -35,7 +37,7 @@ func compiled(t *testing.T, text string) []byte {
 	dir := t.TempDir()
 	source, file := filepath.Join(dir, "tool.bpf.c"), filepath.Join(dir, "tool.bpf.o")
 	require.NoError(t, os.WriteFile(source, []byte(header+text), 0o600))
-	out, err := exec.Command(clang, "-target", "bpfel", "-O2", "-g", "-c", source, "-o", file).CombinedOutput()
+	out, err := exec.Command(clang, "-target", target, "-O2", "-g", "-c", source, "-o", file).CombinedOutput()
 	require.NoError(t, err, string(out))
 	object, err := os.ReadFile(file)
 	require.NoError(t, err)

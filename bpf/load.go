@@ -175,6 +175,8 @@ func asked(k *booted.Kernel, from int, o *Options) (names []string, got answer.O
 	case err != nil:
 	case code > 128:
 		err = &killedError{code - 128}
+	case code != 0 && strings.Contains(said.String(), "goroutine stack exceeds"):
+		err = fmt.Errorf("%w: its types lead into each other without end", ErrObject)
 	case code != 0:
 		err = fmt.Errorf("%w: exit code %d: %s", ErrAnswer, code, lastLine(said.String()))
 	case wrong != nil:

@@ -71,6 +71,9 @@ const (
 	// BPFOutput bounds what is kept of a workload's output beside a BPF object's programs, in bytes.
 	// Test: TestRunsWithoutEnd
 	BPFOutput = 1 << 20
+	// BPFInstructions bounds the instructions of a BPF program that a kernel is asked about: all kernels refuse more.
+	// Test: TestObjectsOfBadWill
+	BPFInstructions = 1_000_000
 	// BPFTypes bounds a file of BTF that CO-RE relocates against, in bytes. An ELF file of a kernel may have it.
 	// Test: TestTypesThatAreNone
 	BPFTypes = 1 << 30

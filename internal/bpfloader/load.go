@@ -49,6 +49,10 @@ func open(f files, verbose bool) (*loader, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The library goes on without .BTF.ext where one of its records names a type that there is not: the program would load as it is.
+	if _, ext, err := btf.LoadSpecAndExtInfosFromReader(bytes.NewReader(object)); err == nil && ext == nil && bytes.Contains(object, []byte(".BTF.ext\x00")) {
+		return nil, errors.New("its .BTF.ext is damaged: a record names a type that is not in .BTF")
+	}
 	if len(spec.Programs) == 0 {
 		return nil, errors.New("it has none")
 	}
@@ -134,6 +138,10 @@ func (l *loader) program(p *ebpf.ProgramSpec) *answer.Program {
 	a := &answer.Program{Name: p.Name, Section: p.SectionName, Instructions: size(p.Instructions), Optional: l.optional(p)}
 	if p.Type == ebpf.UnspecifiedProgram {
 		a.Error = "the section's name is of no kind of program (libbpf's naming)"
+		return a
+	}
+	if a.Instructions > bounded.BPFInstructions { // what the loader and the kernel would do with them takes more memory than a guest has
+		a.Error, a.Errno = fmt.Sprintf("it has %d instructions, and a kernel takes up to %d", a.Instructions, bounded.BPFInstructions), "E2BIG"
 		return a
 	}
 	c, err := l.load(p, ebpf.LogLevelStats)

@@ -15,6 +15,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strings"
 
 	"kprobelab/bpf/answer"
@@ -34,16 +35,40 @@ func main() {
 	}
 	out := json.NewEncoder(os.Stdout)
 	f.object = flag.Arg(0)
-	l, err := open(f, *verbose)
-	if err != nil {
-		err = out.Encode(answer.Line{Error: err.Error(), Contract: errors.Is(err, errContract)})
-	} else if *run != "" {
-		err = l.run(strings.Split(*run, ","), func(line answer.Line) error { return out.Encode(line) })
-	} else {
-		err = l.programs(*from, func(line answer.Line) error { return out.Encode(line) })
-	}
+	debug.SetMaxStack(maxStack)
+	err := answers(f, *verbose, *run, *from, func(line answer.Line) error { return out.Encode(line) })
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bpfloader:", err)
 		os.Exit(1)
 	}
+}
+
+// maxStack makes types that lead into each other without end the end of the loader, not of the guest's memory. Go's own limit is 1 GB.
+const maxStack = 16 << 20
+
+// answers reads the object, and tells what was asked. The library can fail on a damaged object by a panic.
+func answers(f files, verbose bool, run string, from int, tell func(answer.Line) error) (err error) {
+	var l *loader
+	defer func() {
+		if r := recover(); r != nil && l == nil {
+			err = tell(answer.Line{Error: fmt.Sprintf("it is damaged: %v", r)})
+		} else if r != nil {
+			err = fmt.Errorf("the object is damaged: %v", r)
+		}
+	}()
+	l, err = open(f, verbose)
+	switch {
+	case err != nil:
+		return tell(answer.Line{Error: oneLine(err.Error()), Contract: errors.Is(err, errContract)})
+	case run != "":
+		return l.run(strings.Split(run, ","), tell)
+	}
+	return l.programs(from, tell)
+}
+
+// oneLine is the first line of a text, and the beginning of a long one.
+func oneLine(text string) string {
+	const most = 500
+	text, _, _ = strings.Cut(text, "\n")
+	return text[:min(len(text), most)]
 }
