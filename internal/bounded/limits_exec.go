@@ -74,6 +74,12 @@ const (
 	// BPFInstructions bounds the instructions of a BPF program that a kernel is asked about: all kernels refuse more.
 	// Test: TestObjectsOfBadWill
 	BPFInstructions = 1_000_000
+	// BPFStack bounds the stack of the loader of BPF programs, in bytes: types of a damaged object may lead into each other.
+	// Test: TestDamagedObjects
+	BPFStack = 16 << 20
+	// BPFSentence bounds the reason why an object cannot be read, in bytes.
+	// Test: TestSentencesThatAreLong
+	BPFSentence = 500
 	// BPFTypes bounds a file of BTF that CO-RE relocates against, in bytes. An ELF file of a kernel may have it.
 	// Test: TestTypesThatAreNone
 	BPFTypes = 1 << 30

@@ -67,3 +67,8 @@ func TestMapsWithoutASize(t *testing.T) {
 		})
 	}
 }
+
+func TestSentencesThatAreLong(t *testing.T) {
+	require.Equal(t, "one", oneLine("one\ntwo"))
+	require.Len(t, oneLine(strings.Repeat("x", 2*bounded.BPFSentence)), bounded.BPFSentence)
+}

@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"kprobelab/bpf/answer"
+	"kprobelab/internal/bounded"
 )
 
 func main() {
@@ -35,16 +36,13 @@ func main() {
 	}
 	out := json.NewEncoder(os.Stdout)
 	f.object = flag.Arg(0)
-	debug.SetMaxStack(maxStack)
+	debug.SetMaxStack(bounded.BPFStack) // Go's own limit is more than a guest has
 	err := answers(f, *verbose, *run, *from, func(line answer.Line) error { return out.Encode(line) })
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bpfloader:", err)
 		os.Exit(1)
 	}
 }
-
-// maxStack makes types that lead into each other without end the end of the loader, not of the guest's memory. Go's own limit is 1 GB.
-const maxStack = 16 << 20
 
 // answers reads the object, and tells what was asked. The library can fail on a damaged object by a panic.
 func answers(f files, verbose bool, run string, from int, tell func(answer.Line) error) (err error) {
@@ -68,7 +66,6 @@ func answers(f files, verbose bool, run string, from int, tell func(answer.Line)
 
 // oneLine is the first line of a text, and the beginning of a long one.
 func oneLine(text string) string {
-	const most = 500
 	text, _, _ = strings.Cut(text, "\n")
-	return text[:min(len(text), most)]
+	return text[:min(len(text), bounded.BPFSentence)]
 }
