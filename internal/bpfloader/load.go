@@ -45,7 +45,7 @@ func open(f files, verbose bool) (*loader, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
+	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(withoutWeak(object)))
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,74 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/internal/tools/conformance/sections"
+)
+
+// TestWeakVariablesOfTheConfiguration: they become global, and nothing else of an object changes.
+func TestWeakVariablesOfTheConfiguration(t *testing.T) {
+	for name, c := range map[string]struct {
+		symbol string
+		info   byte
+		shndx  elf.SectionIndex
+		global bool
+	}{
+		"a configuration's":           {"CONFIG_X", elf.ST_INFO(elf.STB_WEAK, elf.STT_NOTYPE), elf.SHN_UNDEF, true},
+		"the kernel's version":        {"LINUX_KERNEL_VERSION", elf.ST_INFO(elf.STB_WEAK, elf.STT_NOTYPE), elf.SHN_UNDEF, true},
+		"a function of the kernel's":  {"bpf_task_acquire", elf.ST_INFO(elf.STB_WEAK, elf.STT_NOTYPE), elf.SHN_UNDEF, false},
+		"a function of the object":    {"CONFIG_X", elf.ST_INFO(elf.STB_WEAK, elf.STT_FUNC), 3, false},
+		"a variable that is not weak": {"CONFIG_X", elf.ST_INFO(elf.STB_LOCAL, elf.STT_NOTYPE), elf.SHN_UNDEF, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := withSymbol(t, c.symbol, c.info, c.shndx)
+			before := bytes.Clone(object)
+			after := withoutWeak(object)
+			assert.Equal(t, before, object, "the object itself stays")
+			f, err := elf.NewFile(bytes.NewReader(after))
+			require.NoError(t, err)
+			symbols, err := f.Symbols()
+			require.NoError(t, err)
+			if c.global {
+				assert.Equal(t, elf.ST_INFO(elf.STB_GLOBAL, elf.ST_TYPE(c.info)), symbols[0].Info)
+				differ := 0
+				for i := range after {
+					if after[i] != before[i] {
+						differ++
+					}
+				}
+				assert.Equal(t, 1, differ)
+			} else {
+				assert.Equal(t, before, after)
+			}
+			assert.Len(t, after, len(before))
+		})
+	}
+	for _, damaged := range [][]byte{nil, []byte("\x7fELF"), sections.Object("kprobe/x")[:70]} {
+		assert.Equal(t, damaged, withoutWeak(damaged))
+	}
+}
+
+// withSymbol is an object whose one symbol has another name, info and section.
+func withSymbol(t *testing.T, name string, info byte, section elf.SectionIndex) []byte {
+	object := sections.Object("kprobe/" + name)
+	f, err := elf.NewFile(bytes.NewReader(object))
+	require.NoError(t, err)
+	at := f.SectionByType(elf.SHT_SYMTAB).Offset + elf.Sym64Size
+	names := f.SectionByType(elf.SHT_STRTAB)
+	text, err := names.Data()
+	require.NoError(t, err)
+	s := elf.Sym64{Name: uint32(bytes.Index(text, []byte(name+"\x00"))), Info: info, Shndx: uint16(section)}
+	var b bytes.Buffer
+	require.NoError(t, binary.Write(&b, binary.LittleEndian, s))
+	copy(object[at:], b.Bytes())
+	return object
+}
