@@ -40,6 +40,12 @@
 // earlier test, only the pages that changed are put back, in a fraction of a millisecond. Jump
 // labels and static calls, which such a kernel switches by itself, are not in the leak check.
 //
+// LoadBPF has such a kernel's own verifier load the programs of a BPF object and attach them, ExecHost runs a static program of the
+// host there, such as a test of yours; probes beside them look from outside, and the next test has a fresh kernel:
+//
+//	m := kprobestest.New(t, &kprobestest.Options{Image: "6.1.core", Budget: bpf.Budget})
+//	for _, p := range m.LoadBPF("tool.bpf.o", nil) { … } // p.Loads, p.Attaches, p.Why()
+//
 // A handler reads its function's arguments with regs.Arg, and memory that they point to with
 // ReadString and ReadUint. Override makes a function return a value without running. The rules come
 // from the image, from a profile by name, or from the caller (Options: Profile, Rules, Preemption).
