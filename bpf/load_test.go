@@ -92,10 +92,11 @@ func TestVerdictsOfTheKernels(t *testing.T) {
 		fine("enters", "fentry/vfs_read"), fine("leaves", "fexit/vfs_read"), fine("point", "tracepoint/sched/sched_switch"),
 		fine("no_point", "tp/sched/no_such_event"), fine("raw", "raw_tp/sys_enter"), fine("clock", "perf_event"), fine("packet", "xdp"),
 		fine("control", "cgroup_skb/ingress"), fine("unknown", "whatever"), fine("nowhere", "kprobe"), fine("traffic", "tc"),
+		fine("filter", "socket"), fine("dissector", "flow_dissector"), fine("finder", "sk_lookup"), fine("sharer", "sk_reuseport"),
 	}
 	each(t, object{programs}.build(), func(t *testing.T, got map[string]answer.Program) {
 		require.Len(t, got, len(programs))
-		for _, name := range []string{"probe", "returns", "optional", "system_call", "enters", "leaves", "point", "raw", "clock", "packet", "control"} {
+		for _, name := range []string{"probe", "returns", "optional", "system_call", "enters", "leaves", "point", "raw", "clock", "packet", "control", "filter", "dissector", "finder", "sharer"} {
 			p := got[name]
 			require.True(t, p.Loads, "%+v", p)
 			require.NotNil(t, p.Attaches, "%+v", p)

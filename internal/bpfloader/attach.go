@@ -96,6 +96,14 @@ func attachTo(s *ebpf.ProgramSpec, p *ebpf.Program) (io.Closer, error) {
 		return link.AttachTCX(link.TCXOptions{Program: p, Interface: loopback, Attach: s.AttachType})
 	case "perf_event":
 		return attachPerf(p)
+	case "socket":
+		return attachSocket(unix.SO_ATTACH_BPF, p)
+	case "sk_reuseport":
+		return attachSocket(unix.SO_ATTACH_REUSEPORT_EBPF, p)
+	case "sk_lookup", "flow_dissector":
+		return attachNamespace(p)
+	case "syscall":
+		return nil, fmt.Errorf("%w: a program of syscall is called, it is attached to nothing", errNotAsked)
 	case "netfilter":
 		return link.AttachNetfilter(link.NetfilterOptions{Program: p, ProtocolFamily: 2, Hook: link.NetfilterInetPreRouting, Priority: -128})
 	}

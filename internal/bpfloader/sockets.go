@@ -1,0 +1,42 @@
+//go:build linux
+
+package main
+
+import (
+	"io"
+	"os"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// attachSocket attaches to a new UDP socket, by an option: SO_ATTACH_BPF, or SO_ATTACH_REUSEPORT_EBPF for a socket that shares its port.
+func attachSocket(option int, p *ebpf.Program) (io.Closer, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), "socket")
+	if option == unix.SO_ATTACH_REUSEPORT_EBPF {
+		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+	}
+	if err == nil {
+		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, option, p.FD())
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// attachNamespace attaches to the network namespace of the loader.
+func attachNamespace(p *ebpf.Program) (io.Closer, error) {
+	fd, err := unix.Open("/proc/self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	return link.AttachNetNs(fd, p)
+}
