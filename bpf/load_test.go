@@ -93,10 +93,11 @@ func TestVerdictsOfTheKernels(t *testing.T) {
 		fine("no_point", "tp/sched/no_such_event"), fine("raw", "raw_tp/sys_enter"), fine("clock", "perf_event"), fine("packet", "xdp"),
 		fine("control", "cgroup_skb/ingress"), fine("unknown", "whatever"), fine("nowhere", "kprobe"), fine("traffic", "tc"),
 		fine("filter", "socket"), fine("dissector", "flow_dissector"), fine("finder", "sk_lookup"), fine("sharer", "sk_reuseport"),
+		fine("verdict", "sk_skb/stream_verdict"), fine("message", "sk_msg"),
 	}
 	each(t, object{programs}.build(), func(t *testing.T, got map[string]answer.Program) {
 		require.Len(t, got, len(programs))
-		for _, name := range []string{"probe", "returns", "optional", "system_call", "enters", "leaves", "point", "raw", "clock", "packet", "control", "filter", "dissector", "finder", "sharer"} {
+		for _, name := range []string{"probe", "returns", "optional", "system_call", "enters", "leaves", "point", "raw", "clock", "packet", "control", "filter", "dissector", "finder", "sharer", "verdict", "message"} {
 			p := got[name]
 			require.True(t, p.Loads, "%+v", p)
 			require.NotNil(t, p.Attaches, "%+v", p)

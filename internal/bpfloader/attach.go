@@ -102,6 +102,11 @@ func attachTo(s *ebpf.ProgramSpec, p *ebpf.Program) (io.Closer, error) {
 		return attachSocket(unix.SO_ATTACH_REUSEPORT_EBPF, p)
 	case "sk_lookup", "flow_dissector":
 		return attachNamespace(p)
+	case "sk_skb", "sk_msg":
+		if kind == "sk_skb" && to == "" {
+			return nil, unnamed(s)
+		}
+		return attachMap(s, p)
 	case "syscall":
 		return nil, fmt.Errorf("%w: a program of syscall is called, it is attached to nothing", errNotAsked)
 	case "netfilter":

@@ -40,3 +40,16 @@ func attachNamespace(p *ebpf.Program) (io.Closer, error) {
 	defer func() { _ = unix.Close(fd) }()
 	return link.AttachNetNs(fd, p)
 }
+
+// attachMap attaches to a new map of sockets.
+func attachMap(s *ebpf.ProgramSpec, p *ebpf.Program) (io.Closer, error) {
+	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.SockMap, KeySize: 4, ValueSize: 4, MaxEntries: 1})
+	if err != nil {
+		return nil, err
+	}
+	if err := link.RawAttachProgram(link.RawAttachProgramOptions{Target: m.FD(), Program: p, Attach: s.AttachType}); err != nil {
+		_ = m.Close()
+		return nil, err
+	}
+	return m, nil // the kernel detaches with the map
+}
