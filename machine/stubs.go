@@ -167,14 +167,20 @@ func (m *Machine) addSymbol(name string, at x86.Addr, size uint64) {
 // Symbolize names an address as the kernel's %pS does, name+0xoff/0xsize, or
 // gives it as a number.
 func (m *Machine) Symbolize(a x86.Addr) string {
+	s, ok := m.SymbolAt(a)
+	if !ok {
+		return a.String()
+	}
+	return fmt.Sprintf("%s+%#x/%#x", s.Name, a.Sub(s.Addr), s.Size)
+}
+
+// SymbolAt returns the symbol that has an address: one of the image, or of the machine's additions to it.
+func (m *Machine) SymbolAt(a x86.Addr) (kimage.Symbol, bool) {
 	s, ok := m.src.SymbolAt(a)
 	for _, o := range m.symbols {
 		if a.In(o.Addr, o.Addr.Add(int64(o.Size))) {
 			s, ok = o, true
 		}
 	}
-	if !ok {
-		return a.String()
-	}
-	return fmt.Sprintf("%s+%#x/%#x", s.Name, a.Sub(s.Addr), s.Size)
+	return s, ok
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"kprobelab/decoder"
@@ -43,7 +44,34 @@ func (r *run) code(now, before *moment) (list []Code) {
 	for _, p := range now.pieces {
 		list = append(list, r.block(&p, now, before))
 	}
+	return append(list, r.elsewhere(now, list)...)
+}
+
+// elsewhere returns the code of the CPUs that stand in none of these blocks: a trampoline, a function that is called. A handler's
+// registers are the interrupted code's, so they say nothing about the place of their CPU.
+func (r *run) elsewhere(now *moment, shown []Code) (list []Code) {
+	for cpu := range r.tasks {
+		ip := x86.Addr(now.regs[cpu].IP)
+		has := func(c Code) bool {
+			return slices.ContainsFunc(c.Rows, func(row Row) bool { return slices.ContainsFunc(row.CPUs, isCPU(cpu)) })
+		}
+		if !now.has[cpu] || now.frame[cpu] || slices.ContainsFunc(shown, has) || slices.ContainsFunc(list, has) {
+			continue
+		}
+		sym, ok := r.lab.Machine.SymbolAt(ip)
+		if !ok || ip.Sub(sym.Addr) >= maxShown {
+			continue
+		}
+		code := r.read(sym.Addr, int(min(sym.Size, maxShown)))
+		c := r.block(&piece{name: sym.Name, kind: "elsewhere", at: sym.Addr, code: code}, now, now)
+		list = append(list, c)
+	}
 	return list
+}
+
+// isCPU recognizes a CPU among those of a row.
+func isCPU(n int) func(string) bool {
+	return func(s string) bool { return strings.HasPrefix(s, fmt.Sprintf("CPU %d", n)) }
 }
 
 // original is an instruction of a watched function, as the image has it.
@@ -51,6 +79,8 @@ type original struct {
 	off   int
 	bytes []byte
 	text  string
+	// to is the address to which the instruction jumps, 0 if it does not.
+	to x86.Addr
 }
 
 // originals are the instructions of the n-th watched range, which stay the same.
@@ -66,7 +96,11 @@ func (r *run) originals(n int) []original {
 			if step.Err != nil || i+step.Insn.Length > len(code) {
 				break
 			}
-			list = append(list, original{i, code[i : i+step.Insn.Length], r.named(decoder.Text(code[i:], step.Addr))})
+			o := original{off: i, bytes: code[i : i+step.Insn.Length], text: r.named(decoder.Text(code[i:], step.Addr))}
+			if step.Insn.HasTarget() {
+				o.to = step.Insn.Target(step.Addr)
+			}
+			list = append(list, o)
 		}
 		r.original = append(r.original, list)
 	}
@@ -128,10 +162,18 @@ func (r *run) inRegion(a x86.Addr, n int) bool {
 // bytes that changed since was.
 func cells(live, original, was []byte) (list []Cell) {
 	for j, b := range live {
-		list = append(list, Cell{fmt.Sprintf("%02x", b), b != original[j], j >= len(was) || b != was[j]})
+		list = append(list, Cell{hexOf[b], b != original[j], j >= len(was) || b != was[j]})
 	}
 	return list
 }
+
+// hexOf has two digits for each byte.
+var hexOf = func() (list [256]string) {
+	for i := range list {
+		list[i] = fmt.Sprintf("%02x", i)
+	}
+	return list
+}()
 
 func (r *run) probed(a x86.Addr) bool {
 	for _, p := range r.probes {
@@ -160,6 +202,9 @@ func (r *run) at(now *moment, a x86.Addr, n int) (list []string) {
 func (r *run) block(p *piece, now, before *moment) Code {
 	c := Code{Name: p.name, Kind: p.kind, Address: p.at.String()}
 	var was []byte
+	if p.kind == "elsewhere" {
+		was = p.code
+	}
 	for _, b := range before.pieces {
 		if b.at == p.at {
 			was = b.code

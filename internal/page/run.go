@@ -44,6 +44,8 @@ type run struct {
 	stales   []Stale
 	stale    string
 	returned [bounded.PageCPUs]int
+	// failedAt are the addresses of the instructions at which CPUs have failed, 0 for none.
+	failedAt [bounded.PageCPUs]x86.Addr
 	// stepping is the CPU, the module or the worker that takes the step under way.
 	stepping string
 	// unseen: the step under way is not shown, so its moments are only counted.
@@ -467,7 +469,11 @@ func (r *run) cpu(n int) bool {
 	if n >= len(r.tasks) {
 		return false
 	}
+	_, regs, _ := r.lab.Machine.Running(n)
 	ran, err := r.lab.Machine.Step(n, 1)
+	if r.tasks[n].Err() != nil && r.failedAt[n] == 0 {
+		r.failedAt[n] = x86.Addr(regs.IP)
+	}
 	if err != nil {
 		r.say(fmt.Sprintf("CPU %d: %v", n, err))
 		return ran

@@ -25,6 +25,17 @@ type Strip struct {
 	Copies string `json:"copies,omitempty"`
 	// Pool has the instances of a return probe.
 	Pool []Card `json:"pool,omitempty"`
+	// Lands are the jumps of the function into the bytes that the probe's jump would replace.
+	Lands []Landing `json:"lands,omitempty"`
+	// Failed has the offsets at which CPUs have failed, by CPU; -1 for elsewhere and for none.
+	Failed []int `json:"failed,omitempty"`
+}
+
+// Landing is a jump to the byte At of a strip.
+type Landing struct {
+	From string `json:"from"`
+	Text string `json:"text"`
+	At   int    `json:"at"`
 }
 
 // StripCell is a byte: in memory, and in the image.
@@ -107,10 +118,13 @@ func (r *run) strip(p *planted, now, before *moment) (s Strip, ok bool) {
 			if end := begin.Add(int64(len(o.bytes))); begin < at.Add(x86.Rel32Size) && end > at {
 				s.DCR = int(end.Sub(at))
 			}
+			if k := int(o.to.Sub(at)); o.to > at && k <= x86.Rel32Size && k < size {
+				s.Lands = append(s.Lands, Landing{fmt.Sprintf("+%#x", o.off), o.text, k})
+			}
 		}
 		for j := range size {
 			a := at.Add(int64(j))
-			c := StripCell{Value: fmt.Sprintf("%02x", now.text[i+j]), Was: fmt.Sprintf("%02x", original[j]), Begins: begins[a], Changed: now.text[i+j] != before.text[i+j]}
+			c := StripCell{Value: hexOf[now.text[i+j]], Was: hexOf[original[j]], Begins: begins[a], Changed: now.text[i+j] != before.text[i+j]}
 			if w, ok := r.writers[a]; ok && w.by != "" {
 				c.Step, c.Sub, c.By = w.step, w.sub, w.by
 			}
@@ -119,9 +133,16 @@ func (r *run) strip(p *planted, now, before *moment) (s Strip, ok bool) {
 		for cpu := range r.tasks {
 			var seen []string
 			for j := range size {
-				seen = append(seen, fmt.Sprintf("%02x", now.seen[cpu][i+j]))
+				seen = append(seen, hexOf[now.seen[cpu][i+j]])
 			}
 			s.Seen = append(s.Seen, seen)
+		}
+		for cpu := range r.tasks {
+			k := -1
+			if ip := r.failedAt[cpu]; ip >= at && ip < at.Add(int64(size)) {
+				k = int(ip.Sub(at))
+			}
+			s.Failed = append(s.Failed, k)
 		}
 		r.around(p, now, &s)
 		return s, true

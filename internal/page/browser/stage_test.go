@@ -145,3 +145,57 @@ func TestTheFiveBytes(t *testing.T) {
 	until(t, ctx, `!!document.querySelector("#machine .card")`)
 	require.Len(t, eval[[]string](t, ctx, `[...document.querySelectorAll("#machine .card")].map((c) => c.textContent)`), 1)
 }
+
+// A jump into the bytes of a probe's jump is an arrow that lands at its byte; a CPU that has failed inside of a jump stands there.
+func TestAnIllegalJumpLandsInTheRed(t *testing.T) {
+	ctx := tab(t, page(t)+"#lesson?n=8&schedule=m")
+	until(t, ctx, `!!lesson.machine?.view`)
+	require.Equal(t, "▲ +0x9 je jumps here", eval[string](t, ctx, `document.querySelector("#lesson-machine .lands").textContent`))
+	require.Equal(t, "byte3", eval[string](t, ctx, `document.querySelector("#lesson-machine .cell.landed").dataset.key`))
+	ctx = tab(t, page(t)+"#lesson?n=10&schedule=amwa")
+	until(t, ctx, `!!lesson.machine?.view`)
+	require.Equal(t, "CPU 0 oops", eval[string](t, ctx, `document.querySelector("#lesson-machine .cell.landed").previousSibling.textContent`))
+}
+
+// The trampoline is code, and the CPU's row of it is in sight.
+func TestTheTrampolineIsShown(t *testing.T) {
+	ctx := tab(t, page(t)+"#watch?probes=kprobe+leaf&calls=leaf(1)&release=6.1&schedule=ma12&by=instruction")
+	until(t, ctx, `!!watch.machine?.view`)
+	require.True(t, eval[bool](t, ctx, `(() => {
+		const row = document.querySelector("#machine .made tr.here"), r = row.getBoundingClientRect(), p = row.closest(".pane").getBoundingClientRect();
+		return row.closest("section").ariaLabel === "ftrace_trampoline" && r.top >= p.top && r.bottom <= p.bottom;
+	})()`))
+}
+
+// A frame of 900 by 480 pixels has the bytes, Forward and the timeline.
+func TestAFrameHasATimeline(t *testing.T) {
+	ctx := tab(t, page(t)+"?embed#watch?probes=kprobe+opt_yes&calls=opt_yes(1)%0Aopt_yes(2)&release=6.1&schedule=mw4a")
+	require.NoError(t, chromedp.Do(ctx, chromedp.EmulateViewport(900, 480)))
+	until(t, ctx, `!!watch.machine?.view`)
+	for _, part := range []string{".cell", "[data-key=forward]", ".timeline .tracks", "tr[data-row]", ".caption"} {
+		require.True(t, eval[bool](t, ctx, `(() => { const b = document.querySelector("#machine `+part+`").getBoundingClientRect(); return b.top >= 0 && b.bottom <= innerHeight && b.width > 0; })()`), part)
+	}
+	require.LessOrEqual(t, eval[int](t, ctx, `document.documentElement.scrollHeight`), 480)
+}
+
+// On a phone Forward stays at the thumb, wherever the page is scrolled, and a swipe steps.
+func TestForwardAtTheThumb(t *testing.T) {
+	ctx := tab(t, page(t)+"#lesson?n=6")
+	appear(t, ctx, "light", 360)
+	until(t, ctx, `!!lesson.machine?.view`)
+	for _, y := range []string{"0", "document.body.scrollHeight"} {
+		require.True(t, eval[bool](t, ctx, `(scrollTo(0, `+y+`), (() => { const b = document.querySelector("#lesson-machine [data-key=forward]").getBoundingClientRect(); return b.bottom <= innerHeight && b.bottom > innerHeight - 90 && b.width >= 90; })())`), y)
+	}
+	swipe := func(from, to int) {
+		eval[bool](t, ctx, fmt.Sprintf(`(() => {
+			const at = document.querySelector("#lesson-machine .says"), touch = (x) => new Touch({identifier: 1, target: at, clientX: x, clientY: 20});
+			at.dispatchEvent(new TouchEvent("touchstart", {touches: [touch(%d)], changedTouches: [touch(%d)]}));
+			at.dispatchEvent(new TouchEvent("touchend", {touches: [], changedTouches: [touch(%d)]}));
+			return true;
+		})()`, from, from, to))
+	}
+	swipe(300, 100)
+	until(t, ctx, `lesson.machine.view.steps > 1`)
+	swipe(100, 300)
+	until(t, ctx, `lesson.machine.view.steps <= 1`)
+}

@@ -91,9 +91,11 @@ func TestTheOrderIsDragged(t *testing.T) {
 
 func TestPlayGoesOnByItself(t *testing.T) {
 	ctx := machine(t, "m")
-	require.NoError(t, chromedp.Do(ctx, chromedp.Click("[data-key=play]")))
+	require.NoError(t, chromedp.Do(ctx, chromedp.Focus("[data-key=play]")))
+	press(t, ctx, kb.Enter)
 	until(t, ctx, `watch.machine.view.steps > 3`)
-	require.NoError(t, chromedp.Do(ctx, chromedp.Click("[data-key=play]")))
+	require.Equal(t, "play", eval[string](t, ctx, `document.activeElement.dataset.key`), "the focus stays")
+	press(t, ctx, kb.Enter)
 	until(t, ctx, `document.querySelector("[data-key=play]").textContent === "Play"`)
 }
 

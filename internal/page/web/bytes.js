@@ -37,6 +37,7 @@ class FiveBytes {
   // stands says where a CPU is: on a byte of the strip, in the slot, in the detour buffer, in the kernel, or elsewhere.
   stands(c, i, s, v) {
     const ip = c.regs[0] ? BigInt("0x" + c.regs[0].value) : null;
+    if (ip === null && s.failed?.[i] >= 0 && /^failed/.test(c.state)) return { at: "failed", cell: s.failed[i] };
     if (ip === null) return { at: /^has returned/.test(c.state) ? "returned" : /^failed/.test(c.state) ? "failed" : "outside" };
     const from = BigInt(s.address), piece = (a, kind) => a && v.code.find((x) => x.kind === kind && BigInt(x.address) === BigInt(a));
     const within = (p) => p && ip >= BigInt(p.address) && ip <= BigInt(p.address) + BigInt(p.rows.reduce((n, r) => n + r.bytes.length, 0));
@@ -54,10 +55,10 @@ class FiveBytes {
     const lights = (k) => mine && (lit.is.has("site") && k < 1 || lit.is.has("first") && k === 0 || lit.is.has("tail") && k > 0 && k < 5 || lit.is.has("jump") && k < 5);
     const tokens = (is) => here.map((h, i) => (is(h) ? this.token(i, h) : ""));
     const cells = s.cells.map((c, k) => el("div", { class: "byte-col" },
-      el("div", { class: "stand" }, ...tokens((h) => (h.at === "cell" || h.at === "kernel") && h.cell === k)),
+      el("div", { class: "stand" }, ...tokens((h) => ["cell", "kernel", "failed"].includes(h.at) && h.cell === k)),
       el("button", {
         type: "button", "data-key": `byte${k}`, tabindex: k === 0 ? 0 : -1, "data-fly": `cell${k}`,
-        class: ["cell", c.begins ? "begins" : "", k >= s.dcr ? "beyond" : "", c.value !== c.was ? "poked" : "", c.changed ? "changed" : "", lights(k) ? "lit" : "", c.value === "cc" && c.was !== "cc" ? "int3" : "", jump && k < 5 ? "jumps" : ""].join(" ").trim(),
+        class: ["cell", c.begins ? "begins" : "", k >= s.dcr ? "beyond" : "", c.value !== c.was ? "poked" : "", c.changed ? "changed" : "", lights(k) ? "lit" : "", s.lands?.some((l) => l.at === k) || s.failed?.includes(k) ? "landed" : "", c.value === "cc" && c.was !== "cc" ? "int3" : "", jump && k < 5 ? "jumps" : ""].join(" ").trim(),
         "aria-label": `byte +${k}: ${c.value}${c.value !== c.was ? `, originally ${c.was}` : ""}. Who wrote it?`, title: c.by ? `written by: ${c.by}` : "the original byte",
         onclick: () => this.who(s, k), onkeydown: (e) => this.key(e, k, s.cells.length),
       }, c.value),
@@ -69,6 +70,7 @@ class FiveBytes {
       el("div", { class: "byte-cols" }, ...cells,
         s.ftrace ? "" : el("div", { class: "brackets" },
           el("span", { class: "bracket dcr", style: `grid-column: 1 / span ${Math.min(s.dcr, s.cells.length)}` }, ...glossed("DCR")),
+          ...(s.lands ?? []).map((l, i) => el("span", { class: "lands", style: `grid-column: ${l.at + 1} / -1; grid-row: ${i + 3}`, title: `${l.text} leads into the bytes of a jump here` }, el("span", { "aria-hidden": "true" }, "▲ "), `${l.from} ${l.text.split(" ")[0]} jumps here`)),
           s.cells.length > 1 ? el("span", { class: "bracket jtpr", style: `grid-column: 2 / span ${Math.min(5, s.cells.length - 1)}` }, ...glossed("JTPR")) : "")));
     const slot = v.code.find((c) => c.kind === "slot" && c.address === s.slot), detour = v.code.find((c) => c.kind === "detour" && c.address === s.detour);
     return [
@@ -76,7 +78,7 @@ class FiveBytes {
       el("div", { class: "five-part", "data-fly": "slot" }, el("h3", {}, ...glossed("slot")), this.made(slot, lit.is.has("slot"), mine), el("div", { class: "stand" }, ...tokens((h) => h.at === "slot"))),
       el("div", { class: "five-part", "data-fly": "detour" }, el("h3", {}, ...glossed("detour buffer")), this.detour(detour, lit.is.has("detour"), mine, jump), el("div", { class: "stand" }, ...tokens((h) => h.at === "detour"))),
       el("div", { class: "five-part" }, el("h3", {}, s.pool ? "instances" : "elsewhere"), s.pool ? el("ul", { class: "cards" }, ...s.pool.map((c) => el("li", { class: c.who ? "card used" : "card" }, c.who ? el("strong", {}, c.who) : "free", c.who ? el("span", {}, ` returns to ${c.returns}`) : ""))) : "",
-        el("div", { class: "stand away" }, ...here.map((h, i) => (["elsewhere", "outside", "returned", "failed"].includes(h.at) || (h.at === "kernel" && h.cell === null) ? this.token(i, h) : "")))),
+        el("div", { class: "stand away" }, ...here.map((h, i) => (["elsewhere", "outside", "returned"].includes(h.at) || (h.at === "kernel" && h.cell === null) || (h.at === "failed" && h.cell === undefined) ? this.token(i, h) : "")))),
     ];
   }
 

@@ -25,6 +25,7 @@ class Machine {
     this.drawn = new Map();
     this.parts = [new Caption(this), new FiveBytes(this), new Panes(this), new Controls(this), new Timeline(this)];
     box.replaceChildren(el("div", { class: "stage" }, ...this.parts.map((p) => p.at)));
+    for (const at of [this.parts[0].at, this.parts[1].at]) swiped(at, (back) => (back ? this.back() : this.forward()).catch(complain));
   }
 
   // show goes to a state of a scenario: {probes, calls, release, careless, image}. If
@@ -222,6 +223,18 @@ class Machine {
     this.draw();
     this.changed(this);
   }
+}
+
+// swiped takes swipes over the caption and the bytes: to the left is forwards, to the right back.
+function swiped(at, move) {
+  let from = null;
+  at.addEventListener("touchstart", (e) => { from = e.touches.length === 1 ? { x: e.touches[0].clientX, y: e.touches[0].clientY } : null; }, { passive: true });
+  at.addEventListener("touchend", (e) => {
+    if (!from) return;
+    const x = e.changedTouches[0].clientX - from.x, y = e.changedTouches[0].clientY - from.y;
+    from = null;
+    if (Math.abs(x) > 60 && Math.abs(x) > 2 * Math.abs(y)) move(x > 0);
+  }, { passive: true });
 }
 
 // what describes a scenario beside another run of the same order.

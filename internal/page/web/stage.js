@@ -34,8 +34,8 @@ class CodePane {
   draw(v) {
     const list = v.code.filter(this.takes);
     const texts = list.map((c) => c.rows.map((r) => JSON.stringify(r)));
-    const shape = list.map((c) => [c.name, c.address, c.rows.map((r) => r.place)]);
-    if (this.machine.update(this.at, this.key, shape, () => this.sections(list))) this.rows = list.map((c, n) => [...this.at.querySelectorAll(`[data-code="${n}"] tr[data-row]`)]);
+    const shape = [v.module, list.map((c) => [c.name, c.address, c.rows.map((r) => r.place)])];
+    if (this.machine.update(this.at, this.key, shape, () => this.sections(list, v))) this.rows = list.map((c, n) => [...this.at.querySelectorAll(`[data-code="${n}"] tr[data-row]`)]);
     else list.forEach((c, n) => c.rows.forEach((r, i) => {
       if (this.texts[n][i] === texts[n][i]) return;
       const tr = this.row(r, i);
@@ -62,13 +62,13 @@ class CodePane {
     if (!best) return;
     const group = best.closest("details");
     if (group && !group.open && most > 1) group.open = true;
-    const top = best.offsetTop, pane = this.at;
+    const pane = this.at, top = best.getBoundingClientRect().top - pane.getBoundingClientRect().top + pane.scrollTop;
     if (pane.scrollHeight <= pane.clientHeight) return;
     if (top < pane.scrollTop + 40 || top + best.offsetHeight > pane.scrollTop + pane.clientHeight - 20) pane.scrollTop = top - pane.clientHeight / 3;
   }
 
-  sections(list) {
-    if (list.length === 0) return [el("h3", {}, this.key === "made" ? "Slot and detour buffer" : "Code"), el("p", { class: "soft" }, this.key === "made" ? "There is none before a probe is registered." : "")];
+  sections(list, v) {
+    if (list.length === 0) return [el("h3", {}, this.key === "made" ? "Slot and detour buffer" : "Code"), el("p", { class: "soft" }, this.key === "made" ? (v.module === "unregister" ? "None: the function tracer calls the probe, and nothing is copied." : "There is none before a probe is registered.") : "")];
     return list.map((c, n) => el("section", { "aria-label": c.name, "data-code": n },
       el("h3", {}, c.name, " ", el("span", { class: "soft" }, c.address)),
       ...this.groups(c)));
