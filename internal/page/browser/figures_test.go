@@ -59,6 +59,17 @@ func TestFigures(t *testing.T) {
 			t.Logf("after %d steps: forwards %s; back %s", after, times(t, ctx, `watch.machine.forward("b")`, 90), times(t, ctx, `watch.machine.back()`, 90))
 		}
 	})
+	// Two CPUs in turn, as a reader steps them: by the protocol and by instructions.
+	t.Run("two_cpus", func(t *testing.T) {
+		ctx := tab(t, page(t)+"#watch?probes=kprobe+opt_yes&calls=opt_yes(1)%3B+opt_yes(3)%0Aopt_yes(2)%3B+fib(7)&release=6.1")
+		until(t, ctx, `!!watch.machine.view`)
+		for by, n := range map[string]int{"protocol": 24, "instruction": 120} {
+			eval[bool](t, ctx, fmt.Sprintf(`(watch.machine.by = %q, watch.machine.begin().then(() => true))`, by))
+			t.Logf("by %s: forwards %s", by, times(t, ctx, `watch.machine.forward()`, n))
+			t.Logf("by %s: the page's own work, without the program: %s", by, eval[string](t, ctx, `watch.machine.work.toFixed(1) + " ms in the last step"`))
+		}
+		t.Logf("the page has taken %d MB at most", took(t))
+	})
 }
 
 // times measures the time of an action in the page, until its picture is laid out, and
@@ -76,7 +87,7 @@ func times(t *testing.T, ctx context.Context, what string, n int) string {
 		}
 		all.sort((a, b) => a - b);
 		const at = (q) => all[Math.floor(q * (all.length - 1))].toFixed(1);
-		return `+"`least ${at(0)} ms, median ${at(0.5)} ms, 95 %% ${at(0.95)} ms, most ${at(1)} ms`"+`;
+		return `+"`least ${at(0)} ms, median ${at(0.5)} ms, 95 %% ${at(0.95)} ms, 99 %% ${at(0.99)} ms, most ${at(1)} ms`"+`;
 	})()`, n, what))
 	return fmt.Sprintf("%s, of the processor %.0f ms", said, float64((worked(t)-before).Milliseconds())/float64(n))
 }
