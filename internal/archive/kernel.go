@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,7 +9,9 @@ import (
 	"slices"
 
 	"kprobelab/internal/archive/ctypes"
+	"kprobelab/internal/debuginfo"
 	"kprobelab/internal/report"
+	"kprobelab/internal/tracing/definition"
 	"kprobelab/kimage"
 	"kprobelab/kimage/btf"
 	"kprobelab/kimage/evidence"
@@ -41,6 +44,8 @@ type Kernel struct {
 	// places are the areas that are loaded.
 	places []place
 	types  *btf.Types
+	// described has the definitions by parameters, nil before the first.
+	described *debuginfo.Info
 }
 
 // place is an area in its group.
@@ -65,7 +70,10 @@ type opened struct {
 	err      error
 }
 
-var _ report.Kernel = (*Kernel)(nil)
+var (
+	_ report.Kernel  = (*Kernel)(nil)
+	_ report.Definer = (*Kernel)(nil)
+)
 
 // Open reads a file.
 func Open(name string) (*Kernel, error) {
@@ -285,6 +293,31 @@ func (k *Kernel) readTypes() (*btf.Types, error) {
 		}
 	}
 	return types, nil
+}
+
+// Definitions implements report.Definer, by the types of the file: as an image without DWARF does.
+func (k *Kernel) Definitions(line definition.Line) ([]definition.Line, error) {
+	if k.described == nil {
+		var raw []byte
+		var modules [][]byte
+		for _, p := range k.places {
+			t, err := k.table(p)
+			switch {
+			case err != nil:
+				return nil, err
+			case t == nil:
+			case p.group == k.own && p.area == 0:
+				raw = bytes.Clone(k.btf.Kernel(t))
+			default:
+				modules = append(modules, bytes.Clone(k.btf.Module(t)))
+			}
+		}
+		var err error
+		if k.described, err = debuginfo.OfTypes(raw, modules, k.Symbols(), k.profile); err != nil {
+			return nil, err
+		}
+	}
+	return k.described.Definitions(line)
 }
 
 // table returns the types of a loaded area, nil if it has none.

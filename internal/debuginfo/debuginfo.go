@@ -152,8 +152,21 @@ func (d *Info) open() error {
 // OfImage returns the description by an image's BTF and symbols.
 func OfImage(img *kimage.Image) (*source.File, error) {
 	raw, modules := img.BTF()
+	return ofTypes(raw, modules, img.Symbols())
+}
+
+// OfTypes describes a kernel without a file by its BTF and symbols.
+func OfTypes(raw []byte, modules [][]byte, symbols []kimage.Symbol, p *profile.Config) (*Info, error) {
+	f, err := ofTypes(raw, modules, symbols)
+	if err != nil {
+		return nil, err
+	}
+	return &Info{writers: []*perfprobe.Writer{{File: f, Features: Features(p)}}, opened: true}, nil
+}
+
+func ofTypes(raw []byte, modules [][]byte, list []kimage.Symbol) (*source.File, error) {
 	var symbols []source.Symbol
-	for _, s := range img.Symbols() {
+	for _, s := range list {
 		symbols = append(symbols, source.Symbol{
 			Name: s.Name, Start: uint64(s.Addr), End: uint64(s.Addr) + s.Size, Func: s.IsFunction(),
 		})
