@@ -293,3 +293,18 @@ func TestLossesOfManyTasks(t *testing.T) {
 	require.GreaterOrEqual(t, number(t, p, losses.Ran), c.Runs)
 	require.NotZero(t, c.Runs)
 }
+
+// TestCostsAreTheSameTwice: the same run has the same ledger, costs included, and nested programs have costs of their own.
+func TestCostsAreTheSameTwice(t *testing.T) {
+	each(t, func(t *testing.T, kernel string) {
+		_, first := lose(t, kernel, "printk", calls(200))
+		_, second := lose(t, kernel, "printk", calls(200))
+		require.Equal(t, first, second)
+		c := program(t, first, "outer").Cost
+		require.NotZero(t, c.Runs)
+		require.Greater(t, c.Least, uint64(100))
+		require.LessOrEqual(t, float64(c.Least), c.Mean())
+		require.LessOrEqual(t, c.Mean(), float64(c.Most))
+		require.Less(t, c.Instructions, first.Instructions)
+	})
+}
