@@ -68,6 +68,10 @@ func (w *Watch) attaches(regs *x86.PtRegs) {
 		}
 		for _, a := range list {
 			a.attached = true
+			w.kernelMissed(a)
+			if a.missed != nil {
+				a.missedBefore = *a.missed
+			}
 			w.accounts = append(w.accounts, a)
 			e.accounts = append(e.accounts, a)
 		}
@@ -88,6 +92,7 @@ func (w *Watch) detaches(key x86.Addr) {
 		if a.key == key && a.attached {
 			w.detach(a)
 			w.kernelMissed(a)
+			w.compare(a)
 		}
 	}
 }
@@ -116,7 +121,23 @@ func (w *Watch) detach(a *account) {
 	}
 }
 
-// kernelMissed reads the kernel's own count of missed hits.
+// compare compares the kernel's own count of missed hits with the ones of the ledger.
+func (w *Watch) compare(a *account) {
+	if a.missed == nil {
+		return
+	}
+	ours := uint64(0)
+	for _, l := range a.lost[calls] {
+		if l.cause == Running || l.cause == Nested || l.cause == PoolEmpty {
+			ours += l.n
+		}
+	}
+	if ours != *a.missed {
+		w.note("%s at %s: the kernel counts %d missed hits, the ledger %d", a.prog.name, a.name, *a.missed, ours)
+	}
+}
+
+// kernelMissed reads the kernel's own count of missed hits since the program was attached.
 func (w *Watch) kernelMissed(a *account) {
 	if a.kp == 0 || !w.l.has("kprobe.nmissed") {
 		return
@@ -125,6 +146,7 @@ func (w *Watch) kernelMissed(a *account) {
 	if a.kind == "kretprobe" && w.l.has("kretprobe.nmissed") {
 		n += uint64(w.o.Word(a.kp - w.l["kretprobe.kp"] + w.l["kretprobe.nmissed"]))
 	}
+	n -= a.missedBefore
 	a.missed = &n
 }
 

@@ -182,6 +182,7 @@ func TestEachWayToLose(t *testing.T) {
 				p := program(t, l, "inner")
 				require.Equal(t, c.Calls, number(t, p, losses.Calls))
 				require.Equal(t, c.Calls, p.Stage(losses.Calls).Of(losses.Running)+p.Stage(losses.Calls).Of(losses.FtraceAgain))
+				require.Equal(t, *p.Missed, p.Stage(losses.Calls).Of(losses.Running), "the kernel's own count")
 				require.Zero(t, number(t, p, losses.Ran))
 				require.Zero(t, c.Second)
 				require.Equal(t, c.Runs, number(t, program(t, l, "outer"), losses.Ran))

@@ -57,7 +57,9 @@ type account struct {
 	// unread says why it is not known what the tool has read.
 	unread string
 	missed *uint64
-	cost   Cost
+	// missedBefore are the kernel's missed hits before the program was attached.
+	missedBefore uint64
+	cost         Cost
 }
 
 // Stages of an account.
