@@ -127,7 +127,7 @@ func calls(n int) string { return strconv.Itoa(n) }
 
 // TestEachWayToLose: the ledger of a tracer that loses in one way is exact at each stage: the tracer's own counts are the same.
 func TestEachWayToLose(t *testing.T) {
-	n := 4000
+	n := 2000
 	if s := os.Getenv("KPROBELAB_LOSSES"); s != "" {
 		n, _ = strconv.Atoi(s)
 	}
