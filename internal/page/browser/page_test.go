@@ -310,10 +310,11 @@ func TestAccessibleInLightAndDarkAndOnAPhone(t *testing.T) {
 	for _, look := range []struct {
 		name, scheme string
 		width        int64
-	}{{"light", "light", 1200}, {"dark", "dark", 1200}, {"phone", "light", 360}, {"phone-dark", "dark", 360}} {
+		theme        string
+	}{{"light", "light", 1366, ""}, {"dark", "dark", 1366, ""}, {"phone", "light", 360, ""}, {"phone-dark", "dark", 360, ""}, {"contrast", "light", 1366, "?theme=contrast"}, {"phone-contrast", "dark", 360, "?theme=contrast"}} {
 		for name, at := range viewsOf {
 			t.Run(look.name+"/"+name, func(t *testing.T) {
-				ctx := tab(t, page(t)+at)
+				ctx := tab(t, page(t)+look.theme+at)
 				appear(t, ctx, look.scheme, look.width)
 				settled(t, ctx, name)
 				if name == "explore" {
@@ -324,10 +325,14 @@ func TestAccessibleInLightAndDarkAndOnAPhone(t *testing.T) {
 				picture(t, ctx, name+"-"+look.name)
 				require.LessOrEqual(t, eval[int64](t, ctx, `document.documentElement.scrollWidth`), look.width, "nothing is wider than the window")
 				eval[bool](t, ctx, string(axe)+`; true`)
+				rules := `{}`
+				if look.theme != "" { // the theme of contrast is AAA in contrast
+					rules = `{rules: {"color-contrast-enhanced": {enabled: true}}}`
+				}
 				said := eval[struct {
 					Passed   int
 					Violated []string
-				}](t, ctx, `axe.run().then((r) => ({passed: r.passes.length, violated: r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.target + " " + n.failureSummary).join("; "))}))`)
+				}](t, ctx, `axe.run(`+rules+`).then((r) => ({passed: r.passes.length, violated: r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.target + " " + n.failureSummary).join("; "))}))`)
 				require.Greater(t, said.Passed, 20, "axe has looked at next to nothing")
 				require.Empty(t, said.Violated)
 			})
