@@ -25,6 +25,8 @@ type kind struct {
 // seeds are the files to damage.
 type seeds struct {
 	guest, module, config, cpuinfo, symbols, points []byte
+	// object is a BPF object, nil without clang.
+	object []byte
 	// packs are files of an archive.
 	packs [][]byte
 	// images are others' images, by name; dumps are memory dumps.
@@ -87,6 +89,7 @@ func (a *attacker) prepare(images []string) (err error) {
 	s.config = []byte("#\n# Linux/x86 6.1.0 Kernel Configuration\n#\nCONFIG_SMP=y\nCONFIG_NR_CPUS=64\nCONFIG_KPROBES=y\nCONFIG_OPTPROBES=y\nCONFIG_PREEMPT=y\n# CONFIG_PREEMPT_NONE is not set\nCONFIG_LOCALVERSION=\"-x\"\nCONFIG_RETPOLINE=y\n")
 	s.cpuinfo = []byte("processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 85\nmodel name\t: Intel(R) Xeon(R)\nstepping\t: 7\nflags\t\t: fpu vme de pse tsc msr pae sse sse2 avx avx2 smap smep ibpb\nbugs\t\t: spectre_v1 spectre_v2 mds\n\n")
 	s.points = []byte("gcd+0x5\nsnprintf\nvfs_read+0x0\n0xffffffff81000010\nnosuch\n")
+	s.object = a.object()
 	for _, more := range [][]string{nil, {"--entries"}} {
 		b, err := a.pack(more...)
 		if err != nil {
@@ -120,6 +123,7 @@ func (a *attacker) prepare(images []string) (err error) {
 		{"types that lead to themselves", 50, oddTypes},
 		{"types of DWARF that lead to themselves", 50, oddDWARF},
 		{"damaged dumps of real kernels", 12, realDump},
+		{"damaged BPF objects", 8, damagedObject},
 		{"odd programs on a booted kernel", 6, oddPrograms},
 		{"system calls of root on a booted kernel", 10, rootCalls},
 		{"attacks inside a booted kernel", 12, attackInside},
