@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// header is what the tests' programs need of libbpf's headers.
+// header declares the parts of libbpf's headers that the tests' programs use.
 const header = `
 typedef unsigned int u32; typedef unsigned long u64; typedef int s32;
 #define SEC(name) __attribute__((section(name), used))

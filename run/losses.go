@@ -10,7 +10,7 @@ import (
 	"kprobelab/internal/outfile"
 )
 
-// Lost is what became of the calls that the BPF programs of a tool probe.
+// Lost accounts for the calls that the BPF programs of a tool probe.
 type Lost struct{ Ledger *losses.Ledger }
 
 func (Lost) event() {}

@@ -67,7 +67,7 @@ const (
 	Absent    = "absent"
 )
 
-// Field is what CO-RE has found of a field, a type or an enumerator in a kernel's types.
+// Field has CO-RE's result for a field, a type or an enumerator of an object, by a kernel's types.
 type Field struct {
 	Name string `json:"name"`
 	// Kind is field, type or enumerator.

@@ -2,7 +2,7 @@ package answer
 
 import "encoding/json"
 
-// Run is what an object's programs told while a workload ran.
+// Run has the output of an object's programs while a workload ran.
 type Run struct {
 	Command string `json:"command"`
 	// Exit is the workload's exit code, Output its output.
@@ -35,7 +35,7 @@ type Event struct {
 type Contents struct {
 	Map  string `json:"map"`
 	Type string `json:"type"`
-	// Entries are those that are not zero; Zero counts the others of an array. More counts those for which there was no room.
+	// Entries has the entries other than zero; Zero counts the entries of an array that are zero, More the entries without room.
 	Entries []Entry `json:"entries"`
 	Zero    int     `json:"zero,omitempty"`
 	More    int     `json:"more,omitempty"`

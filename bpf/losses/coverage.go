@@ -80,7 +80,7 @@ type coverage struct {
 	loadedNow map[*program]bool
 }
 
-// lineStart is where a line's instructions begin, or begin again.
+// lineStart is the address of a line's first instruction, or of the first one after another line's.
 type lineStart struct {
 	file string
 	line uint32

@@ -2,7 +2,7 @@ package losses
 
 import "fmt"
 
-// Ledger is what became of all calls while a tool ran.
+// Ledger accounts for all calls while a tool ran.
 type Ledger struct {
 	Release string `json:"release,omitempty"`
 	// Instructions are all that the guest executed meanwhile.

@@ -29,7 +29,7 @@ type loader struct {
 	spec *ebpf.CollectionSpec
 	// verbose: the log has each instruction, of programs that load, too.
 	verbose bool
-	// types are those of --btf, nil for the kernel's own.
+	// types come from --btf; nil for the kernel's own.
 	types *btf.Spec
 	// contract has completed the object. targets are the programs to which others are attached.
 	contract contract.Contract

@@ -151,7 +151,7 @@ func (c *Check) WriteAnnotations(w io.Writer, list string) error {
 	return nil
 }
 
-// annotation is what an annotation says of a cell that fails, and at which place.
+// annotation has the text of an annotation about a cell that fails, and its place.
 func (c *CheckCell) annotation(row *CheckRow, j int, list string) (at, title, text string) {
 	file, line := list, row.Line
 	if row.File != "" {

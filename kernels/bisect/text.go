@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Text writes the result in sentences. subject is what was asked about; called returns a kernel's name for people; details are
+// Text writes the result in sentences. subject names the question; called returns a kernel's name for people; details are
 // lines about the new answer.
 func (r *Result) Text(w io.Writer, subject string, called func(kernel string) string, details string) error {
 	by := "the series " + Series(r.After) + " brought it"
