@@ -79,7 +79,7 @@ func TestContracts(t *testing.T) {
 	table, err := bpf.Ask(t.Context(), "x.o", object, []string{"6.1"}, func(context.Context, string) (string, error) { return dump, nil }, options(t))
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		"absent: not attached", "chosen: refused", "count: refused", "enters: refused", "loop: refused", "maps: refused", "maybe: not attached, optional",
+		"absent: not attached", "chosen: refused", "enters: refused", "loop: refused", "maps: refused", "maybe: not attached, optional",
 		"never: refused", "nowhere: loads", "replaces: refused",
 	}, bad(&answer.Object{Programs: table.Columns[0].Programs}))
 	eachKernel(t, object, func(_ *kprobelab.Lab, o *bpf.Options) { require.NoError(t, o.SetContract(file)) }, func(t *testing.T, l *kprobelab.Lab, a *answer.Object) {
