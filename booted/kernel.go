@@ -63,6 +63,9 @@ func New(img *kimage.Image, m *machine.Machine, k *kprobes.Kprobes) (*Kernel, er
 	return b, nil
 }
 
+// Release is the kernel's release, as uname -r says it.
+func (k *Kernel) Release() string { return k.image.Release() }
+
 // call calls a function of the kernel. The error is the machine's, or the error of a hit that failed.
 func (k *Kernel) call(name string, args ...any) error {
 	_, err := k.machine.Call(name, args...)

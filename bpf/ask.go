@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 
 	"kprobelab"
@@ -90,9 +93,26 @@ func (c *Column) ask(ctx context.Context, object []byte, o *Options) (err error)
 	if own.Types = o.KernelTypes[c.Kernel]; own.Types == nil {
 		own.Types = o.KernelTypes[""]
 	}
+	if own.Config == nil {
+		if own.Config, err = configBeside(c.Dump, k.Release()); err != nil {
+			return err
+		}
+	}
 	got, err := Load(k, object, &own)
 	if got != nil {
 		c.Programs, c.Fields, c.Run = got.Programs, got.Fields, got.Run
 	}
 	return err
+}
+
+// configBeside reads the configuration that lies beside a dump, nil where there is none. A dump may say any release.
+func configBeside(dump, release string) ([]byte, error) {
+	if strings.ContainsAny(release, "/\\\x00") {
+		return nil, nil
+	}
+	text, err := bounded.ReadFile(filepath.Join(filepath.Dir(dump), "config-"+release), bounded.Configuration)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return text, err
 }

@@ -33,6 +33,9 @@ type Options struct {
 	Workload, Command string
 	// Contract completes the object; it may be nil.
 	Contract *contract.Contract
+	// Config is the text of the kernel's configuration, for an object with variables of it (extern int CONFIG_HZ __kconfig); nil for none.
+	// Ask reads config-RELEASE beside each dump, where kernels that are kept have it.
+	Config []byte
 	// KernelTypes has Ask's Types of each kernel, by the name that the user gave the kernel; that of the name "" is for all others.
 	KernelTypes map[string][]byte
 	// Lab has Ask's options for each kernel. Its field Budget bounds one object; 0 means the constant Budget.
@@ -112,6 +115,9 @@ func Load(k *booted.Kernel, object []byte, o *Options) (*answer.Object, error) {
 			return nil, fmt.Errorf("%w: %w", ErrContract, err)
 		}
 		files = append(files, hostfiles.File{Path: contractFile, Mode: 0o644, Data: text})
+	}
+	if o.Config != nil && !strings.Contains(k.Release(), "/") && bytes.Contains(object, []byte("CONFIG_")) {
+		files = append(files, hostfiles.File{Path: "/boot/config-" + k.Release(), Mode: 0o644, Data: o.Config})
 	}
 	if err := k.Prepare(files); err != nil {
 		return nil, err

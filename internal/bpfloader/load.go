@@ -45,10 +45,12 @@ func open(f files, verbose bool) (*loader, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(withoutWeak(object)))
+	object, weak := withoutWeak(object)
+	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
 	if err != nil {
 		return nil, err
 	}
+	leaveZero(spec, weak)
 	// The library goes on without .BTF.ext where one of its records names a type that there is not: the program would load as it is.
 	if _, ext, err := btf.LoadSpecAndExtInfosFromReader(bytes.NewReader(object)); err == nil && ext == nil && bytes.Contains(object, []byte(".BTF.ext\x00")) {
 		return nil, errors.New("its .BTF.ext is damaged: a record names a type that is not in .BTF")

@@ -1,0 +1,52 @@
+package bpf_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kprobelab"
+	"kprobelab/bpf"
+	"kprobelab/bpf/answer"
+)
+
+// configured are programs that load if a variable of the configuration has its value.
+const configured = `
+#define __kconfig __attribute__((section(".kconfig")))
+extern const int CONFIG_HZ __kconfig;
+extern const int CONFIG_NOSUCH __kconfig __attribute__((weak));
+SEC("kprobe/vfs_read") int hertz(void *ctx) { return CONFIG_HZ == 250 ? 0 : *(volatile int *)(0UL); }
+SEC("kprobe/vfs_write") int none(void *ctx) { return CONFIG_NOSUCH == 0 ? 0 : *(volatile int *)(0UL); }
+SEC("kprobe/vfs_open") int other(void *ctx) { return 0; }
+`
+
+// TestVariablesOfTheConfiguration: a program reads the kernel's configuration, a weak variable that is not in it is 0, and a program
+// without such a variable loads without a configuration.
+func TestVariablesOfTheConfiguration(t *testing.T) {
+	object := compiled(t, configured)
+	for name, c := range map[string]struct {
+		config string
+		loads  []string
+	}{
+		"the kernel's":  {"CONFIG_HZ=250\n", []string{"hertz", "none", "other"}},
+		"another value": {"CONFIG_HZ=100\n", []string{"none", "other"}},
+		"none":          {"", []string{"other"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			with := func(_ *kprobelab.Lab, o *bpf.Options) {
+				if c.config != "" {
+					o.Config = []byte(c.config)
+				}
+			}
+			eachKernel(t, object, with, func(t *testing.T, _ *kprobelab.Lab, a *answer.Object) {
+				var loads []string
+				for _, p := range a.Programs {
+					if p.Loads {
+						loads = append(loads, p.Name)
+					}
+				}
+				require.Equal(t, c.loads, loads)
+			})
+		})
+	}
+}
