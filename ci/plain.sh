@@ -6,8 +6,7 @@ set -eu
 curl -fsSL -o kprobelab.tar.gz "$URL/kprobelab-$VERSION-linux-amd64.tar.gz"
 echo "$SHA256  kprobelab.tar.gz" | sha256sum -c --quiet -
 tar -xzf kprobelab.tar.gz
-set -- $(printf -- '--kernel %s ' $KERNELS)
-code=0
+set -- $(printf -- '--kernel %s ' $KERNELS); code=0
 "./kprobelab-$VERSION/kprobelab" check "$@" --format junit "$PROBES" >check.xml || code=$?
 [ -z "${OBJECT:-}" ] || "./kprobelab-$VERSION/kprobelab" check --load "$@" --format junit "$OBJECT" >load.xml || code=$?
 "./kprobelab-$VERSION/kprobelab" exec "$@" --junit exec.xml -- $TOOL || code=$?

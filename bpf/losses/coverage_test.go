@@ -67,7 +67,9 @@ func TestCoverage(t *testing.T) {
 			require.Equal(t, want*kernels, n, "line %d of %v", line, text(lines))
 		}
 	})
-	require.Contains(t, text(lines), fmt.Sprintf("DA:16,%d\n", 5*kernels))
+	if kernels > 0 { // without a dump, each says what is missing
+		require.Contains(t, text(lines), fmt.Sprintf("DA:16,%d\n", 5*kernels))
+	}
 }
 
 func text(l *losses.Lines) string {
