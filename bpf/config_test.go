@@ -50,3 +50,25 @@ func TestVariablesOfTheConfiguration(t *testing.T) {
 		})
 	}
 }
+
+// TestTypesThatAreNotThere: their size and number are 0, as with libbpf, and the program loads.
+func TestTypesThatAreNotThere(t *testing.T) {
+	object := compiled(t, `
+#define bad *(volatile int *)(0UL)
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct nosuch_type { long a; };
+struct task_struct { int pid; };
+#pragma clang attribute pop
+SEC("kprobe/vfs_read") int size(void *ctx) { return __builtin_preserve_type_info(*(struct nosuch_type *)0, 1) == 0 ? 0 : bad; }
+SEC("kprobe/vfs_write") int number(void *ctx) { return __builtin_btf_type_id(*(struct nosuch_type *)0, 1) == 0 ? 0 : bad; }
+SEC("kprobe/vfs_open") int there(void *ctx) { return __builtin_preserve_type_info(*(struct task_struct *)0, 1) != 0 ? 0 : bad; }
+SEC("kprobe/vfs_fsync") int wrong(void *ctx) { return __builtin_preserve_type_info(*(struct nosuch_type *)0, 1) != 0 ? 0 : bad; }
+`)
+	eachKernel(t, object, nil, func(t *testing.T, _ *kprobelab.Lab, a *answer.Object) {
+		loads := map[string]bool{}
+		for _, p := range a.Programs {
+			loads[p.Name] = p.Loads
+		}
+		require.Equal(t, map[string]bool{"number": true, "size": true, "there": true, "wrong": false}, loads)
+	})
+}

@@ -39,6 +39,8 @@ type Program struct {
 	Loads bool   `json:"loads"`
 	Error string `json:"error,omitempty"`
 	Errno string `json:"errno,omitempty"`
+	// Unasked: the loader cannot load programs of this kind, for the reason in Error; Loads is false then.
+	Unasked bool `json:"unasked,omitempty"`
 	// Attaches: the kernel has attached it as its section says; nil if that was not asked, for the reason in AttachError.
 	Attaches    *bool  `json:"attaches"`
 	AttachError string `json:"attachError,omitempty"`

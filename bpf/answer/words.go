@@ -11,7 +11,7 @@ import (
 // Word says in a word or two what the kernel did with the program.
 func (p *Program) Word() string {
 	word := p.word()
-	if p.Optional && (!p.Loads || p.Attaches != nil && !*p.Attaches) {
+	if p.Optional && !p.Unasked && (!p.Loads || p.Attaches != nil && !*p.Attaches) {
 		word += ", optional"
 	}
 	return word
@@ -19,6 +19,8 @@ func (p *Program) Word() string {
 
 func (p *Program) word() string {
 	switch {
+	case p.Unasked:
+		return "not asked"
 	case !p.Loads:
 		return "refused"
 	case p.Attaches == nil:
@@ -30,7 +32,9 @@ func (p *Program) word() string {
 }
 
 // Bad reports whether the kernel refused the program, or did not attach it, and the tool does not go on without it.
-func (p *Program) Bad() bool { return !p.Optional && (!p.Loads || p.Attaches != nil && !*p.Attaches) }
+func (p *Program) Bad() bool {
+	return !p.Optional && !p.Unasked && (!p.Loads || p.Attaches != nil && !*p.Attaches)
+}
 
 // Why says why the kernel refused or did not attach the program, in lines: the place to blame is in the second. It is "" for a
 // program that attaches.

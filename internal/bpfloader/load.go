@@ -67,6 +67,9 @@ func open(f files, verbose bool) (*loader, error) {
 	for _, m := range spec.Maps {
 		m.Pinning = ebpf.PinNone // each program has maps of its own
 		m.MaxEntries = entries(m)
+		if m.InnerMap != nil {
+			m.InnerMap.MaxEntries = entries(m.InnerMap)
+		}
 	}
 	l := &loader{spec: spec, verbose: verbose, targets: map[string]*ebpf.Collection{}}
 	if f.types != "" {
@@ -107,11 +110,34 @@ func (l *loader) names() (names []string) {
 func entries(m *ebpf.MapSpec) uint32 {
 	switch m.Type {
 	case ebpf.RingBuf, ebpf.UserRingbuf:
-		return max(m.MaxEntries, uint32(os.Getpagesize()))
+		return pages(m.MaxEntries)
 	case ebpf.SkStorage, ebpf.TaskStorage, ebpf.InodeStorage, ebpf.CGroupStorage, ebpf.PerCPUCGroupStorage, ebpf.CgroupStorage, ebpf.StructOpsMap, ebpf.PerfEventArray:
 		return m.MaxEntries
 	}
 	return max(m.MaxEntries, 1)
+}
+
+// pages makes the size of a ring buffer one that kernels take, as libbpf does: a power of two of whole pages.
+func pages(size uint32) uint32 {
+	n := uint32(os.Getpagesize())
+	for n < size && n < 1<<31 {
+		n <<= 1
+	}
+	return max(n, size)
+}
+
+// digitless are kinds of programs whose names cilium/ebpf takes with any text after them, and libbpf only with a slash or a point.
+var digitless = []string{"sk_skb", "sk_msg", "socket", "xdp", "classifier", "action", "tc", "sk_lookup", "flow_dissector", "perf_event", "lirc_mode2", "sk_reuseport", "sockops", "netfilter", "syscall"}
+
+// isSection reports whether libbpf takes a section's name (sk_msg/a, but not sk_msg1).
+func isSection(name string) bool {
+	name = strings.TrimPrefix(name, "?")
+	for _, kind := range digitless {
+		if rest, ok := strings.CutPrefix(name, kind); ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
+			return false
+		}
+	}
+	return true
 }
 
 // programs tells the names of all programs, and the answer about each from a number on.
@@ -138,8 +164,12 @@ func (l *loader) programs(from int, tell func(answer.Line) error) error {
 // figures. A refused program is verified again, with the log; with verbose, every program.
 func (l *loader) program(p *ebpf.ProgramSpec) *answer.Program {
 	a := &answer.Program{Name: p.Name, Section: p.SectionName, Instructions: size(p.Instructions), Optional: l.optional(p)}
-	if p.Type == ebpf.UnspecifiedProgram {
+	switch {
+	case p.Type == ebpf.UnspecifiedProgram, !isSection(p.SectionName):
 		a.Error = "the section's name is of no kind of program (libbpf's naming)"
+		return a
+	case p.AttachType == ebpf.AttachLSMCgroup:
+		a.Unasked, a.Error = true, "cilium/ebpf 0.22 does not load programs of lsm_cgroup"
 		return a
 	}
 	if a.Instructions > bounded.BPFInstructions { // what the loader and the kernel would do with them takes more memory than a guest has
@@ -189,6 +219,7 @@ func (l *loader) load(p *ebpf.ProgramSpec, level ebpf.LogLevel) (*ebpf.Collectio
 		}
 	}
 	maps.DeleteFunc(spec.Maps, func(name string, m *ebpf.MapSpec) bool { return !used[name] || m.Type == ebpf.StructOpsMap })
+	l.absentTypes(own.Instructions)
 	if err := l.target(own); err != nil {
 		return nil, err
 	}

@@ -59,6 +59,9 @@ func TestMapsWithoutASize(t *testing.T) {
 		"a hash with a size":            {ebpf.Hash, 7, 7},
 		"a ring buffer":                 {ebpf.RingBuf, 0, uint32(os.Getpagesize())},
 		"a ring buffer with a size":     {ebpf.RingBuf, 1 << 20, 1 << 20},
+		"a ring of half a page":         {ebpf.RingBuf, uint32(os.Getpagesize() / 2), uint32(os.Getpagesize())},
+		"a ring of a page and a half":   {ebpf.RingBuf, uint32(os.Getpagesize() * 3 / 2), uint32(os.Getpagesize() * 2)},
+		"a ring that is too large":      {ebpf.UserRingbuf, 1<<31 + 1, 1<<31 + 1},
 		"a storage, which has none":     {ebpf.TaskStorage, 0, 0},
 		"perf's, a ring each processor": {ebpf.PerfEventArray, 0, 0},
 	} {
@@ -71,4 +74,14 @@ func TestMapsWithoutASize(t *testing.T) {
 func TestSentencesThatAreLong(t *testing.T) {
 	require.Equal(t, "one", oneLine("one\ntwo"))
 	require.Len(t, oneLine(strings.Repeat("x", 2*bounded.BPFSentence)), bounded.BPFSentence)
+}
+
+// TestNamesOfSections: cilium/ebpf takes some that libbpf does not.
+func TestNamesOfSections(t *testing.T) {
+	for name, want := range map[string]bool{
+		"sk_msg": true, "sk_msg/one": true, "sk_msg1": false, "?sk_skb2": false, "sk_skb/stream_verdict": true, "xdp.frags": true,
+		"kprobe/vfs_read": true, "socket": true, "socket1": false, "tcx/ingress": true, "tc": true, "tc1": false,
+	} {
+		assert.Equal(t, want, isSection(name), name)
+	}
 }

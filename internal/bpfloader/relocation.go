@@ -170,3 +170,21 @@ func member(of btf.Type, name string, depth int) (found btf.Member, bits uint64,
 	}
 	return found, 0, false
 }
+
+// absentTypes gives the size and the number of a type that the kernel does not have as 0, as libbpf does. cilium/ebpf refuses the program.
+func (l *loader) absentTypes(list asm.Instructions) {
+	for i := range list {
+		r := l.read(&list[i])
+		if r == nil || r.kind != "type_size" && r.kind != "target_type_id" {
+			continue
+		}
+		targets, err := l.kernelTypes()
+		if err != nil {
+			return // CO-RE says so itself
+		}
+		if text, err := fixup(r, targets); err == nil && strings.HasSuffix(text, "=poison") {
+			list[i].Constant = 0
+			list[i] = btf.WithCORERelocationMetadata(list[i], nil)
+		}
+	}
+}

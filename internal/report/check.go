@@ -197,7 +197,7 @@ func (c *Check) Loaded(programs []answer.Program) {
 			p := programs[i]
 			p.Log = ""
 			row.Cells[0].Load = &p
-			if !p.Loads {
+			if !p.Loads && !p.Unasked {
 				c.NotLoaded++
 			}
 		}

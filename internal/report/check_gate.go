@@ -51,7 +51,7 @@ const (
 // faults lists what is wrong in a cell. A booted kernel's answer counts more than the computed one.
 func (c *Check) faults(cell *CheckCell) (list []string) {
 	refused := !cell.Attaches && !cell.NotAsked
-	if l := cell.Load; l != nil {
+	if l := cell.Load; l != nil && !l.Unasked {
 		if !l.Loads {
 			list = append(list, loadFault)
 		} else if l.Attaches != nil {

@@ -16,8 +16,9 @@ type verdict struct {
 	insns, states int
 	// log is the verifier's, without times and figures.
 	log string
-	// said is the other side's own error, of a program that the verifier has not seen.
-	said string
+	// said is this side's sentence. unasked: the loader cannot load the program.
+	said    string
+	unasked bool
 }
 
 var (
@@ -60,7 +61,7 @@ func verdictOfLog(loads bool, log string) *verdict {
 
 func verdictOf(p *answer.Program) *verdict {
 	v := verdictOfLog(p.Loads, p.Log)
-	v.said = p.Error
+	v.said, v.unasked = p.Error, p.Unasked
 	return v
 }
 
@@ -94,10 +95,20 @@ func firstOf(theirs, ours []string) string {
 // enough lines of the end are compared: the beginning of a long log is cut on both sides.
 const enough = 40
 
+// Words of both sides for a record of CO-RE that the kernel's types cannot give: libbpf puts its own into the verifier's log.
+const theirCORE, ourCORE = "failed to resolve CO-RE relocation", "bad CO-RE relocation"
+
 // cause names why two verdicts may differ, "" if nothing does.
 func (v *verdict) cause(our *verdict) string {
-	if !v.loads && !our.loads && v.insns == 0 && our.insns == 0 {
+	switch {
+	case our.unasked:
+		return "not asked here"
+	case v.loads || our.loads:
+		return ""
+	case v.insns == 0 && our.insns == 0:
 		return "refused before the verifier, on both sides"
+	case strings.Contains(v.log, theirCORE) && strings.HasPrefix(our.said, ourCORE):
+		return "refused for a record of CO-RE, in each library's words"
 	}
 	return ""
 }

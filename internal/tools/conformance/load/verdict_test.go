@@ -64,4 +64,8 @@ func TestProgramsThatNoVerifierSaw(t *testing.T) {
 	assert.Empty(t, theirs.cause(&verdict{loads: true}))
 	assert.Empty(t, theirs.cause(&verdict{insns: 3}))
 	assert.Empty(t, (&verdict{loads: true}).cause(&verdict{}))
+	assert.NotEmpty(t, (&verdict{loads: true}).cause(&verdict{unasked: true}))
+	core := &verdict{insns: 3, log: "0: x\nfailed to resolve CO-RE relocation <byte_off> [5] struct a.b"}
+	assert.NotEmpty(t, core.cause(&verdict{insns: 3, said: "bad CO-RE relocation: this kernel has no a.b"}))
+	assert.Empty(t, core.cause(&verdict{insns: 3, said: "invalid func unknown#195896080"}))
 }
