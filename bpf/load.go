@@ -49,8 +49,8 @@ const Budget = 100_000_000_000
 // ErrLoader: this build has no loader.
 var ErrLoader = errors.New("this build has no loader of BPF programs; make build puts one into bin/kprobelab")
 
-// ErrObject: the file is no object with programs.
-var ErrObject = errors.New("no object with BPF programs")
+// ErrObject: the file is no object with programs, or one that cilium/ebpf does not read.
+var ErrObject = errors.New("no BPF object that can be loaded")
 
 // ErrAnswer: the loader did not end as it should.
 var ErrAnswer = errors.New("the loader in the guest did not answer")
