@@ -42,7 +42,6 @@ func (l *loader) kernelTypes() ([]*btf.Spec, error) {
 type use struct {
 	program string
 	r       *relocation
-	fixup   string
 	at      *answer.Place
 }
 
