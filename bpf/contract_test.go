@@ -80,7 +80,7 @@ func TestContracts(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{
 		"absent: not attached", "chosen: refused", "enters: refused", "loop: refused", "maps: refused", "maybe: not attached, optional",
-		"never: refused", "nowhere: loads", "replaces: refused",
+		"never: refused", "nowhere: loads", "replaces: not asked",
 	}, bad(&answer.Object{Programs: table.Columns[0].Programs}))
 	eachKernel(t, object, func(_ *kprobelab.Lab, o *bpf.Options) { require.NoError(t, o.SetContract(file)) }, func(t *testing.T, l *kprobelab.Lab, a *answer.Object) {
 		require.Equal(t, []string{"absent: not attached, optional", "maybe: not attached, optional"}, bad(a))

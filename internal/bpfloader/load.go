@@ -126,18 +126,24 @@ func pages(size uint32) uint32 {
 	return max(n, size)
 }
 
-// digitless are kinds of programs whose names cilium/ebpf takes with any text after them, and libbpf only with a slash or a point.
-var digitless = []string{"sk_skb", "sk_msg", "socket", "xdp", "classifier", "action", "tc", "sk_lookup", "flow_dissector", "perf_event", "lirc_mode2", "sk_reuseport", "sockops", "netfilter", "syscall"}
+// bare are kinds of programs whose names cilium/ebpf takes with any text after them.
+var bare = []string{
+	"sk_skb", "sk_msg", "socket", "xdp", "classifier", "action", "tcx", "tc", "sk_lookup", "flow_dissector", "perf_event", "lirc_mode2",
+	"sk_reuseport", "sockops", "netfilter", "netkit", "syscall",
+}
 
-// isSection reports whether libbpf takes a section's name (sk_msg/a, but not sk_msg1).
+// isSection reports whether libbpf takes a section's name: after a kind stands nothing, a slash or a point (sk_msg/a, but not sk_msg1).
 func isSection(name string) bool {
 	name = strings.TrimPrefix(name, "?")
-	for _, kind := range digitless {
-		if rest, ok := strings.CutPrefix(name, kind); ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
-			return false
+	begins := false
+	for _, kind := range bare {
+		rest, ok := strings.CutPrefix(name, kind)
+		if ok && (rest == "" || rest[0] == '/' || rest[0] == '.') {
+			return true
 		}
+		begins = begins || ok
 	}
-	return true
+	return !begins
 }
 
 // programs tells the names of all programs, and the answer about each from a number on.
@@ -226,12 +232,15 @@ func (l *loader) load(p *ebpf.ProgramSpec, level ebpf.LogLevel) (*ebpf.Collectio
 	return ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: level, KernelTypes: l.types}})
 }
 
+// errNoTarget: nobody has said which program a program changes. No kernel is asked then.
+var errNoTarget = errors.New("freplace replaces a function of a program that is loaded")
+
 // target loads the program of the object to which another one is attached, as the contract says.
 func (l *loader) target(p *ebpf.ProgramSpec) error {
 	name := l.contract.Programs[p.Name].Of
 	if name == "" {
 		if p.Type == ebpf.Extension {
-			return errors.New("freplace replaces a function of a program that is loaded: the contract says of which (programs: " + p.Name + ": {of: PROGRAM, attach: FUNCTION})")
+			return fmt.Errorf("%w: the contract says of which (programs: %s: {of: PROGRAM, attach: FUNCTION})", errNoTarget, p.Name)
 		}
 		return nil
 	}
@@ -251,7 +260,7 @@ func (l *loader) target(p *ebpf.ProgramSpec) error {
 
 // tell puts the result of a load into the answer.
 func (l *loader) tell(a *answer.Program, p *ebpf.ProgramSpec, c *ebpf.Collection, err error) {
-	a.Loads = err == nil
+	a.Loads, a.Unasked = err == nil, errors.Is(err, errNoTarget)
 	if c != nil {
 		a.Log = c.Programs[p.Name].VerifierLog
 	} else {

@@ -81,6 +81,7 @@ func TestNamesOfSections(t *testing.T) {
 	for name, want := range map[string]bool{
 		"sk_msg": true, "sk_msg/one": true, "sk_msg1": false, "?sk_skb2": false, "sk_skb/stream_verdict": true, "xdp.frags": true,
 		"kprobe/vfs_read": true, "socket": true, "socket1": false, "tcx/ingress": true, "tc": true, "tc1": false,
+		"xdp_vlan_remove": false, "xdp/devmap": true, "sockops": true, "action": true, "actions": false, "fentry/action": true,
 	} {
 		assert.Equal(t, want, isSection(name), name)
 	}
