@@ -52,10 +52,10 @@ suite() {
 	esac
 }
 
-# sources SERIES SUITE: unpacks what the selftests are compiled from, and compiles veristat.
+# sources SERIES SUITE: unpacks what the selftests are compiled from.
 sources() (
 	src=$work/src-$1
-	if [ -e "$src/veristat" ]; then return; fi
+	if [ -e "$src/bpf/bpf_helper_defs.h" ]; then return; fi
 	state=$work/apt
 	trap 'rm -rf "$state" "$src.new"' EXIT
 	debian_open "$state" "$2"
@@ -70,10 +70,11 @@ sources() (
 	mv "$src.new" "$src"
 )
 
-# veristat: that of the newest series here, since its libbpf is the same for all.
+# veristat: that of 6.12, whose release Debian 13's libbpf is of; that of 6.1 needs more of its tree.
 veristat() (
+	sources 6.12 trixie || exit 1
 	gcc -c -w -O2 -D_GNU_SOURCE -isystem "$libbpf/usr/include" -isystem "$libbpf/usr/include/x86_64-linux-gnu" \
-		-o "$out/veristat.o" "$1/tools/testing/selftests/bpf/veristat.c" || exit 1
+		-o "$out/veristat.o" "$work/src-6.12/tools/testing/selftests/bpf/veristat.c" || exit 1
 	cd "$libbpf/$lib"
 	gcc -nostdlib -no-pie "-Wl,--dynamic-linker=/$lib/ld-linux-x86-64.so.2" -Wl,--allow-shlib-undefined -o "$out/veristat" crt1.o crti.o "$out/veristat.o" \
 		libbpf.so.1 libelf.so.1 libz.so.1 libm.so.6 libc.so.6 libc_nonshared.a libgcc_s.so.1 ld-linux-x86-64.so.2 crtn.o
@@ -112,7 +113,7 @@ for kernel in $kernels; do
 	release=${kernel##*/vmlinuz-}
 	series=$(echo "$release" | sed 's/^\([0-9]*\.[0-9]*\).*/\1/')
 	sources "$series" "$(suite "$release")" || cannot "the sources of $series cannot be had (see above)"
-	[ -e "$out/veristat" ] || veristat "$work/src-$series" || cannot "veristat does not compile (see above)"
+	[ -e "$out/veristat" ] || veristat || cannot "veristat cannot be had (see above)"
 	here=$out/$release
 	"$lab" boot "$kernel" --qemu "$qemu" --append nopti --memory 1G -o "$here.core" --format elf >&2 || cannot "$release does not boot (see above)"
 	compiled "$series" "$here.core"
