@@ -36,7 +36,7 @@ type loader struct {
 	targets  map[string]*ebpf.Collection
 }
 
-// files are those that the loader reads: the object, and, if they have names, types in place of the kernel's and a contract.
+// files names the loader's input: the object, and, where a name is given, types in place of the kernel's and a contract.
 type files struct{ object, types, contract string }
 
 // open reads an object and what goes with it.

@@ -140,7 +140,7 @@ type CheckCell struct {
 	Hazards []hazard.Finding `json:"hazards,omitempty"`
 	// Load is the booted kernel's own answer, by its verifier; nil if it was not asked.
 	Load *answer.Program `json:"load,omitempty"`
-	// Faults are what is wrong: "load", "attach", "hazard ID". Passes says why the gate lets them pass: "optional", "waived" (then
+	// Faults has the names of what is wrong: "load", "attach", "hazard ID". Passes says why the gate lets them pass: "optional", "waived" (then
 	// Why has the date and the reason), "known"; "" if they fail.
 	Faults []string `json:"faults,omitempty"`
 	Passes string   `json:"passes,omitempty"`
