@@ -123,6 +123,8 @@ tests_race() {
 	guests="$guests|^Test(UprobesAgainstImage|ImageDecides(AsTheRules|AgainstWrongRules)|WrongRulesShow|FunctionsThatDoNotAnswer|BootedKernelsAgreeWithTheRules)\$"
 	guests="$guests|^Test(DifferencesAnswerTheSame|ShrinkGoesOn|DifferencesWithoutTheirBase|TwoBuildsOfOneRelease|ImagesAgreeWithTheRules)\$"
 	guests="$guests|^(FuzzDecode|Test(VerdictsOfTheKernels|ObjectsThatAreNone|ShardsOfCommandsAreOneRun))\$"
+	# bpf: what one kernel after another is asked; TestShardsOfBPFAreOneRun asks several at once
+	guests="$guests|^Test(VariablesOfTheConfiguration|TypesThat(AreNotThere|AreNone)|Contracts(ThatAreNone)?|DamagedObjects|ObjectsOfBadWill|FieldsOfTheKernels|TypesOfAFile|Runs(WithoutEnd)?)\$"
 	# shellcheck disable=SC2086
 	tests -race -short -timeout 30m -skip "$guests" $packages
 }
