@@ -23,10 +23,18 @@ import (
 // must have made no request.
 func tab(t *testing.T, address string, options ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
+	ctx := blank(t, strings.HasPrefix(address, "file:"), options...)
+	require.NoError(t, chromedp.Do(ctx, chromedp.Navigate(address)))
+	until(t, ctx, `document.body.dataset.ready === "1"`)
+	return ctx
+}
+
+// blank is a tab without a page, in a fresh profile.
+func blank(t *testing.T, offline bool, options ...chromedp.ExecAllocatorOption) context.Context {
+	t.Helper()
 	chromium := os.Getenv("KPROBELAB_CHROMIUM")
 	require.NotEmpty(t, chromium, "make test-page names a Chromium in $KPROBELAB_CHROMIUM")
 	options = append(append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.WindowSize(1200, 900)), options...)
-	offline := strings.HasPrefix(address, "file:")
 	if offline { // what goes to the network, this computer included, goes to a port where nobody is
 		options = append(options, chromedp.ProxyServer("127.0.0.1:9"), chromedp.Flag("proxy-bypass-list", "<-loopback>"))
 	}
@@ -64,8 +72,6 @@ func tab(t *testing.T, address string, options ...chromedp.ExecAllocatorOption) 
 	})
 	_, err := chromedp.Call(ctx, network.Enable, network.EnableParams{})
 	require.NoError(t, err)
-	require.NoError(t, chromedp.Do(ctx, chromedp.Navigate(address)))
-	until(t, ctx, `document.body.dataset.ready === "1"`)
 	return ctx
 }
 

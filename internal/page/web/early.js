@@ -1,4 +1,4 @@
-// What is on the page before the program is: the texts of the lessons, and what a reader types.
+// What is on the page before the program is: the texts of the lessons, a picture that moves, and what a reader types.
 
 // typedEarly are fields that a reader has filled in before the program could answer.
 const typedEarly = new Map();
@@ -9,6 +9,7 @@ addEventListener("input", keepTyped, true);
 addEventListener("program", () => {
   removeEventListener("input", keepTyped, true);
   $("lesson-early").remove();
+  $("early-stage")?.remove();
   for (const [id, value] of typedEarly) {
     const field = $(id);
     if (!field || field.type === "file") continue;
@@ -22,5 +23,17 @@ function earlyLesson() {
   const n = place().view === "lesson" ? place().state.get("n") ?? "1" : "";
   for (const a of document.querySelectorAll("#lesson-early article")) a.hidden = a.dataset.lesson !== n;
 }
-addEventListener("hashchange", earlyLesson);
-earlyLesson();
+
+// earlyStage brings the picture to the place where the view's machine or answer will be.
+function earlyStage() {
+  const figure = $("early-stage"), view = place().view;
+  if (!figure) return;
+  const box = $({ watch: "machine", lesson: "lesson-machine", film: "film-machine" }[view]), beside = $({ ask: "beside", explore: "fan" }[view]);
+  if (box && figure.parentElement !== box) box.append(figure);
+  if (beside && figure.nextElementSibling !== beside) beside.before(figure);
+}
+
+for (const shows of [earlyLesson, earlyStage]) {
+  addEventListener("hashchange", shows);
+  shows();
+}

@@ -9,7 +9,6 @@ import (
 	"embed"
 	"encoding/base64"
 	"fmt"
-	"html"
 	"strings"
 )
 
@@ -20,34 +19,23 @@ var files embed.FS
 var scripts = []string{"program.js", "base.js", "ask.js", "run.js", "machine.js", "words.js", "bytes.js", "stage.js", "timeline.js", "watch.js", "lesson.js", "film.js", "explore.js", "drop.js", "links.js", "picture.js", "share.js", "early.js", "main.js"}
 
 // styles are the page's, in their order.
-var styles = []string{"style.css", "stage.css", "share.css"}
+var styles = []string{"style.css", "stage.css", "share.css", "early.css"}
 
-// Lesson is a lesson's text, which the page has before its program runs.
-type Lesson struct {
-	Title string   `json:"title"`
-	Text  []string `json:"text"`
+// Texts are the page's texts that are made elsewhere.
+type Texts struct {
+	// Glossary is docs/glossary.md.
+	Glossary []byte
+	Lessons  []Lesson
+	Planting Planting
 }
 
-// early is the lessons' text as HTML.
-func early(lessons []Lesson) string {
-	var b strings.Builder
-	for n, l := range lessons {
-		fmt.Fprintf(&b, "<article data-lesson=\"%d\"><h3>%d. %s</h3>\n", n+1, n+1, html.EscapeString(l.Title))
-		for _, t := range l.Text {
-			fmt.Fprintf(&b, "<p>%s</p>\n", html.EscapeString(t))
-		}
-		b.WriteString("</article>\n")
-	}
-	return b.String()
-}
-
-// Build makes the page of the program and of Go's wasm_exec.js, which must be of the same compiler. glossary is docs/glossary.md.
-func Build(wasm, wasmExec, glossary []byte, lessons ...Lesson) ([]byte, error) {
-	words, err := meanings(glossary)
+// Build makes the page of the program and of Go's wasm_exec.js, which must be of the same compiler.
+func Build(wasm, wasmExec []byte, texts *Texts) ([]byte, error) {
+	words, err := meanings(texts.Glossary)
 	if err != nil {
 		return nil, err
 	}
-	parts := map[string]string{"wasm_exec.js": string(wasmExec), "glossary": string(words), "lessons": early(lessons)}
+	parts := map[string]string{"wasm_exec.js": string(wasmExec), "glossary": string(words), "lessons": early(texts.Lessons), "planting": texts.Planting.figure()}
 	for _, name := range styles {
 		if err := take(parts, "style.css", name); err != nil {
 			return nil, err

@@ -58,7 +58,11 @@ func build(out string) error {
 	if err := json.Unmarshal([]byte((&page.Page{}).Answer(`{"do":"lessons"}`, nil)), &lessons); err != nil {
 		return fmt.Errorf("the lessons' texts: %w", err)
 	}
-	html, err := web.Build(wasm, support, glossary, lessons...)
+	planting, err := planting()
+	if err != nil {
+		return err
+	}
+	html, err := web.Build(wasm, support, &web.Texts{Glossary: glossary, Lessons: lessons, Planting: *planting})
 	if err != nil {
 		return err
 	}
