@@ -2,6 +2,7 @@ package bpf
 
 import (
 	"bytes"
+	"context"
 	"debug/elf"
 	"encoding/json"
 	"errors"
@@ -36,6 +37,9 @@ type Options struct {
 	// Config is the text of the kernel's configuration, for an object with variables of it (extern int CONFIG_HZ __kconfig); nil for none.
 	// Ask reads config-RELEASE beside each dump, where kernels that are kept have it.
 	Config []byte
+	// ModuleFiles gives modules of a kernel's own package, after those on which they depend (kernels.Store.ModuleFiles): sections of traffic control
+	// want some, which stay loaded. It may be nil.
+	ModuleFiles func(ctx context.Context, release string, names []string, each func(name string, code []byte) error) error
 	// KernelTypes has Ask's Types of each kernel, by the name that the user gave the kernel; that of the name "" is for all others.
 	KernelTypes map[string][]byte
 	// Lab has Ask's options for each kernel. Its field Budget bounds one object; 0 means the constant Budget.
@@ -123,6 +127,7 @@ func Load(k *booted.Kernel, object []byte, o *Options) (*answer.Object, error) {
 		return nil, err
 	}
 	got := &answer.Object{}
+	absent := modprobe(k, object, o)
 	for {
 		names, more, err := asked(k, len(got.Programs), o)
 		got.Programs, got.Fields = append(got.Programs, more.Programs...), append(got.Fields, more.Fields...)
@@ -135,6 +140,7 @@ func Load(k *booted.Kernel, object []byte, o *Options) (*answer.Object, error) {
 			return got, err
 		}
 		if err == nil || len(got.Programs) >= len(names) {
+			absent.add(got.Programs)
 			return got, runs(k, got, o)
 		}
 	}

@@ -46,6 +46,17 @@ func (s *Store) ModuleFiles(ctx context.Context, release string, names []string,
 	return nil
 }
 
+// Modules is ModuleFiles of the store that open opens, when modules are asked for.
+func Modules(open func() (*Store, error)) func(ctx context.Context, release string, names []string, each func(name string, code []byte) error) error {
+	return func(ctx context.Context, release string, names []string, each func(name string, code []byte) error) error {
+		s, err := open()
+		if err != nil {
+			return err
+		}
+		return s.ModuleFiles(ctx, release, names, each)
+	}
+}
+
 // moduleFolder is the folder of a package's modules: their files by the kernel's names of them, and what is built in.
 type moduleFolder struct {
 	files   map[string]string

@@ -125,6 +125,8 @@ tests_race() {
 	guests="$guests|^(FuzzDecode|Test(VerdictsOfTheKernels|ObjectsThatAreNone|ShardsOfCommandsAreOneRun))\$"
 	# bpf: what one kernel after another is asked; TestShardsOfBPFAreOneRun asks several at once
 	guests="$guests|^Test(VariablesOfTheConfiguration|TypesThat(AreNotThere|AreNone)|Contracts(ThatAreNone)?|DamagedObjects|ObjectsOfBadWill|FieldsOfTheKernels|TypesOfAFile|Runs(WithoutEnd)?)\$"
+	# bpf/*attach*_test.go
+	guests="$guests|^TestTrafficControl(SeesPackets|WithoutItsModules)\$"
 	# shellcheck disable=SC2086
 	tests -race -short -timeout 30m -skip "$guests" $packages
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/bpf"
+	"kprobelab/kernels"
 	"kprobelab/kernels/bisect"
 	"kprobelab/run"
 	"kprobelab/shard"
@@ -56,6 +57,7 @@ func (t *term) askKernels(ctx context.Context, c *cli.Command, file string, list
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	o.Progress = t.Counter("bpf", "kernels")
+	o.ModuleFiles = kernels.Modules(func() (*kernels.Store, error) { return t.store(c) })
 	table, err := bpf.AskFile(ctx, file, list, func(ctx context.Context, kernel string) (string, error) { return t.bootedKernel(ctx, c, kernel) }, o)
 	t.ProgressDone()
 	if table == nil {

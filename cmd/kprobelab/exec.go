@@ -137,13 +137,7 @@ func (p *execDoor) program(t *term, c *cli.Command) error {
 	if err != nil || !alone {
 		return err
 	}
-	p.host.ModuleFiles = func(ctx context.Context, release string, names []string, each func(name string, code []byte) error) error {
-		s, err := t.store(c)
-		if err != nil {
-			return err
-		}
-		return s.ModuleFiles(ctx, release, names, each)
-	}
+	p.host.ModuleFiles = kernels.Modules(func() (*kernels.Store, error) { return t.store(c) })
 	p.host.Builder = func(ctx context.Context, release, folder string) (string, []byte, error) {
 		if err := kernels.CheckModuleFolder(folder); err != nil {
 			return "", nil, err

@@ -92,8 +92,10 @@ func attachTo(s *ebpf.ProgramSpec, p *ebpf.Program) (io.Closer, error) {
 			break
 		}
 		return link.AttachXDP(link.XDPOptions{Program: p, Interface: loopback})
+	case "tc", "classifier", "action":
+		return attachTraffic(s, p)
 	case "tcx":
-		return link.AttachTCX(link.TCXOptions{Program: p, Interface: loopback, Attach: s.AttachType})
+		return link.AttachRawLink(link.RawLinkOptions{Target: loopback, Program: p, Attach: s.AttachType})
 	case "perf_event":
 		return attachPerf(p)
 	case "socket":
