@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"kprobelab"
+	"kprobelab/bpf/losses"
 	"kprobelab/internal/bounded"
 )
 
@@ -69,7 +70,7 @@ func Ask(ctx context.Context, file string, object []byte, kernels []string, find
 			t.Columns[n].Err = err.Error()
 		}
 	}
-	return t, errors.Join(failed...)
+	return t, errors.Join(append(failed, o.Asked.Save())...)
 }
 
 // ask asks the kernel of a dump.
@@ -98,11 +99,22 @@ func (c *Column) ask(ctx context.Context, object []byte, o *Options) (err error)
 			return err
 		}
 	}
+	own.Ledger = func(l *losses.Ledger) { c.ledger(l, o.Asked) }
 	got, err := Load(k, object, &own)
 	if got != nil {
 		c.Programs, c.Fields, c.Run = got.Programs, got.Fields, got.Run
 	}
 	return err
+}
+
+// ledger keeps what is asked of a run's ledger.
+func (c *Column) ledger(l *losses.Ledger, asked *losses.Asked) {
+	if asked.Losses {
+		c.Losses = l
+	}
+	if err := l.CheckCost(asked.MaxCost); err != nil {
+		c.Costs = err.Error()
+	}
 }
 
 // configBeside reads the configuration that lies beside a dump, nil where there is none. A dump may say any release.

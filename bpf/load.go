@@ -15,6 +15,7 @@ import (
 	"kprobelab/booted"
 	"kprobelab/bpf/answer"
 	"kprobelab/bpf/contract"
+	"kprobelab/bpf/losses"
 	"kprobelab/hostfiles"
 	"kprobelab/internal/bounded"
 )
@@ -32,6 +33,10 @@ type Options struct {
 	Types []byte
 	// Workload is a line for the guest's shell that runs while all programs are attached; "" for none. Command is its name.
 	Workload, Command string
+	// Asked is what is asked about the programs while the workload runs. Load gives the ledger to Ledger, if that is not nil; Ask puts it
+	// into the kernel's column.
+	Asked  *losses.Asked
+	Ledger func(*losses.Ledger)
 	// Contract completes the object; it may be nil.
 	Contract *contract.Contract
 	// Config is the text of the kernel's configuration, for an object with variables of it (extern int CONFIG_HZ __kconfig); nil for none.
@@ -58,6 +63,17 @@ var ErrObject = errors.New("no BPF object that can be loaded")
 
 // ErrAnswer: the loader did not end as it should.
 var ErrAnswer = errors.New("the loader in the guest did not answer")
+
+// ErrNoRun: without a run, nothing becomes of calls.
+var ErrNoRun = errors.New("--losses, --coverage and --max-cost are about a run: --run COMMAND")
+
+// Check refuses options that do not fit together.
+func (o *Options) Check() error {
+	if o.Asked.Any() && o.Command == "" && o.Workload == "" {
+		return ErrNoRun
+	}
+	return nil
+}
 
 // AddTypes reads the value of an option --btf, [KERNEL=]FILE.
 func (o *Options) AddTypes(text string) error {

@@ -43,11 +43,20 @@ func runs(k *booted.Kernel, got *answer.Object, o *Options) error {
 	}
 	var out, said, wrote bytes.Buffer
 	workload := &printing{to: &wrote}
+	watch, err := o.Asked.Start(k)
+	if err != nil {
+		return err
+	}
 	result, err := k.Run(context.Background(), &booted.Session{
 		Program:   booted.Program{Args: arguments(o, "-run", strings.Join(names, ",")), Stdout: &limited{&out}, Stderr: &limited{&said}},
 		Workloads: []*booted.Program{{Args: []string{"/bin/sh", "-c", o.Workload}, Stdout: workload, Stderr: workload}},
 		Ready:     ready,
 	})
+	if watch != nil {
+		if l := watch.End(); o.Ledger != nil {
+			o.Ledger(l)
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -120,6 +129,17 @@ func writeRun(b *strings.Builder, kernel string, r *answer.Run) {
 	}
 	for _, m := range r.Maps {
 		writeMap(b, &m)
+	}
+}
+
+// lost writes the ledger of a run, and costs above the limit.
+func (c *Column) lost(b *strings.Builder) {
+	if c.Losses != nil {
+		fmt.Fprintf(b, "\n%s: what became of each call\n", printable.Name(c.Kernel))
+		_ = c.Losses.Write(b)
+	}
+	if c.Costs != "" {
+		fmt.Fprintf(b, "\n%s: %s\n", printable.Name(c.Kernel), printable.Name(c.Costs))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	"kprobelab/bpf/answer"
+	"kprobelab/bpf/losses"
 	"kprobelab/internal/printable"
 )
 
@@ -24,6 +25,9 @@ type Column struct {
 	Programs []answer.Program `json:"programs"`
 	Fields   []answer.Field   `json:"fields,omitempty"`
 	Run      *answer.Run      `json:"run,omitempty"`
+	// Losses is the ledger of the run. Costs names the programs that took more instructions than allowed, "" if none did.
+	Losses *losses.Ledger `json:"losses,omitempty"`
+	Costs  string         `json:"max_cost,omitempty"`
 }
 
 // Table is an object's programs on several kernels.
@@ -32,10 +36,10 @@ type Table struct {
 	Columns []Column `json:"kernels"`
 }
 
-// Code is the exit code: 1 if a kernel refused or did not attach a program, else 0.
+// Code is the exit code: 1 if a kernel refused or did not attach a program, or one took more instructions than allowed, else 0.
 func (t *Table) Code() int {
 	for _, c := range t.Columns {
-		if c.Run != nil && (c.Run.Error != "" || c.Run.Exit != 0) {
+		if c.Costs != "" || c.Run != nil && (c.Run.Error != "" || c.Run.Exit != 0) {
 			return 1
 		}
 		for _, p := range c.Programs {
@@ -127,6 +131,7 @@ func (t *Table) Text(w io.Writer, verbose bool) error {
 		if c.Run != nil {
 			writeRun(&b, c.Kernel, c.Run)
 		}
+		c.lost(&b)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -44,6 +44,20 @@ func (s *Store) BuildModule(ctx context.Context, release, folder string) (name s
 	return builtModule(work)
 }
 
+// Builder returns a function that builds the module of a folder for a kernel (Store.BuildModule). open is called when there is a folder.
+func Builder(open func() (*Store, error)) func(ctx context.Context, release, folder string) (name string, code []byte, err error) {
+	return func(ctx context.Context, release, folder string) (string, []byte, error) {
+		if err := CheckModuleFolder(folder); err != nil {
+			return "", nil, err
+		}
+		s, err := open()
+		if err != nil {
+			return "", nil, err
+		}
+		return s.BuildModule(ctx, release, folder)
+	}
+}
+
 // CheckModuleFolder refuses a path at which no folder is, before anything is fetched or written for a build.
 func CheckModuleFolder(folder string) error {
 	if st, err := os.Stat(folder); err != nil || !st.IsDir() {

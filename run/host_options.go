@@ -40,10 +40,8 @@ type HostOptions struct {
 	Modprobe    []string
 	ModuleFiles ModuleFiles
 	Lockdown    string
-	// Losses and MaxCost are HostProgram's. Coverage names a file for the lines that ran.
-	Losses   bool
-	MaxCost  uint64
-	Coverage string
+	// Asked is HostProgram's.
+	Asked losses.Asked
 }
 
 // lockdowns are the levels of kernel_lockdown(7).
@@ -88,10 +86,7 @@ func (o *HostOptions) HostJob(j *Job) error {
 		Session: booted.Session{Program: *j.Program, Rights: o.Rights, For: o.For},
 		Files:   s.Files(), Wanted: s.Wanted, Outs: around.Outs, Core: o.Core,
 		Modprobe: strings.FieldsFunc(strings.Join(o.Modprobe, ","), func(r rune) bool { return r == ',' }), ModuleFiles: o.ModuleFiles, Lockdown: o.Lockdown,
-		Losses: o.Losses, MaxCost: o.MaxCost,
-	}
-	if o.Coverage != "" {
-		j.Host.Coverage, j.Host.CoverageFile = &losses.Lines{}, o.Coverage
+		Asked: &o.Asked,
 	}
 	return o.beside(j.Host)
 }

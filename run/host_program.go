@@ -40,14 +40,9 @@ type HostProgram struct {
 	Lockdown    string
 	// Core names a file that gets the memory of a kernel that panicked; empty for none.
 	Core string
-	// Losses: what became of the calls that the programs of a BPF tool probe is an event, Lost, at the end. MaxCost, if not 0, is
-	// the most instructions that a run of a program may take.
-	Losses  bool
-	MaxCost uint64
-	// Coverage gets the counts of the programs' lines; nil: they are not counted.
-	Coverage *losses.Lines
-	// CoverageFile, if not "", gets Coverage as lcov's trace file when the program has ended, on each kernel of a plan anew.
-	CoverageFile string
+	// Asked is what is asked about the programs of a BPF tool; nil: nothing. The ledger is an event, Lost, at the end. The file of
+	// lines is written when the program has ended, on each kernel of a plan anew.
+	Asked *losses.Asked
 }
 
 // Out is a file or a folder of the guest, and where it goes on the host.

@@ -9,19 +9,6 @@ import (
 	"kprobelab/bpf/losses"
 )
 
-// TestMaxCost: a run that takes more instructions than allowed is an error of the kind refused, which is exit code 1.
-func TestMaxCost(t *testing.T) {
-	l := &losses.Ledger{Programs: []losses.Program{{Name: "a", Probe: "f", Cost: losses.Cost{Runs: 2, Instructions: 30, Least: 10, Most: 20}}}}
-	require.NoError(t, refusedCost(l, 0))
-	require.NoError(t, refusedCost(l, 20))
-	err := refusedCost(l, 19)
-	require.ErrorIs(t, err, ErrCost)
-	require.EqualError(t, err, "a program takes more instructions than --max-cost allows, 19: a at f takes up to 20")
-	kind := (*Error)(nil)
-	require.ErrorAs(t, err, &kind)
-	require.Equal(t, Refused, kind.Kind)
-}
-
 // TestLedgerText: a ledger is one event, for people and as JSON, and a stage that is not known is no number.
 func TestLedgerText(t *testing.T) {
 	n := uint64(7)

@@ -84,8 +84,17 @@ type coverage struct {
 type lineStart struct {
 	file string
 	line uint32
-	n    uint64
-	of   *program
+	// copyOf is the same for copies of one place of the source.
+	copyOf operation
+	n      uint64
+	of     *program
+}
+
+// operation is a column of a line, and the instruction that is first there. A compiler makes several copies of a line, in
+// unrolled loops and inlined functions, and parts a line, whose instructions it puts between others'.
+type operation struct {
+	column uint32
+	code   uint64
 }
 
 func newCoverage(w *Watch, to *Lines) *coverage {
@@ -117,7 +126,11 @@ func (c *coverage) loaded(p *program) {
 		if w.o.Word(of+lineColumn)>>10 == 0 {
 			continue // the compiler's own
 		}
-		c.at[at] = &lineStart{file: w.o.String(texts+x86.Addr(w.o.Word(of+fileName)), 4096), line: w.o.Word(of+lineColumn) >> 10, of: p}
+		place := w.o.Word(of + lineColumn)
+		c.at[at] = &lineStart{
+			file: w.o.String(texts+x86.Addr(w.o.Word(of+fileName)), 4096), line: place >> 10, of: p,
+			copyOf: operation{place & (1<<10 - 1), unplaced(uint64(w.o.Pointer(at)))},
+		}
 		if c.seen[at] {
 			continue
 		}
@@ -134,26 +147,43 @@ func (c *coverage) loaded(p *program) {
 	}
 }
 
-// freed gives the counts of a program to Lines. The count of a line is the one of its place that ran most often.
+// unplaced is the beginning of an instruction without the distance of a jump or a call, which differs from copy to copy.
+func unplaced(code uint64) uint64 {
+	switch first := code & 0xff; {
+	case first == 0xe8, first == 0xe9, first == 0xeb, first&0xf0 == 0x70:
+		return first
+	case code&0xf0ff == 0x800f:
+		return code & 0xffff
+	}
+	return code
+}
+
+// freed gives the counts of a program to Lines. Copies of a place are added up; of the parts of a line, the one that ran most
+// often is the line's count.
 func (c *coverage) freed(p *program) {
 	if !c.loadedNow[p] {
 		return
 	}
 	delete(c.loadedNow, p)
-	type key struct {
+	type source struct {
 		file string
 		line uint32
 	}
-	counts := map[key]uint64{}
+	copies, counts := map[source]map[operation]uint64{}, map[source]uint64{}
 	for at, s := range c.at {
-		if s.of == p {
-			k := key{s.file, s.line}
-			counts[k] = max(counts[k], s.n)
-			delete(c.at, at)
+		if s.of != p {
+			continue
 		}
+		line := source{s.file, s.line}
+		if copies[line] == nil {
+			copies[line] = map[operation]uint64{}
+		}
+		copies[line][s.copyOf] += s.n
+		counts[line] = max(counts[line], copies[line][s.copyOf])
+		delete(c.at, at)
 	}
-	for k, n := range counts {
-		c.to.add(k.file, k.line, n)
+	for line, n := range counts {
+		c.to.add(line.file, line.line, n)
 	}
 }
 

@@ -89,32 +89,6 @@ const (
 	Unsubmitted = "reserved and not submitted"
 )
 
-// Cost is the number of guest instructions from the first instruction of a program to its return, helpers included, interrupts
-// not. Runs are the ones that no interrupt and no switch of tasks came into.
-type Cost struct {
-	Runs         uint64 `json:"runs"`
-	Instructions uint64 `json:"instructions"`
-	Least        uint64 `json:"least"`
-	Most         uint64 `json:"most"`
-}
-
-// Mean is the mean of a run, 0 without one.
-func (c *Cost) Mean() float64 {
-	if c.Runs == 0 {
-		return 0
-	}
-	return float64(c.Instructions) / float64(c.Runs)
-}
-
-func (c *Cost) add(n uint64) {
-	if c.Runs == 0 || n < c.Least {
-		c.Least = n
-	}
-	c.Most = max(c.Most, n)
-	c.Runs++
-	c.Instructions += n
-}
-
 // Pool is the pool of return instances of a kretprobe.
 type Pool struct {
 	Probe     string `json:"probe"`

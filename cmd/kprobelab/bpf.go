@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/bpf"
+	"kprobelab/bpf/losses"
 	"kprobelab/kernels"
 	"kprobelab/kernels/bisect"
 	"kprobelab/run"
@@ -19,13 +20,13 @@ import (
 )
 
 func bpfCommand(t *term) *cli.Command {
-	o, junit, part := &bpf.Options{}, "", shard.Part{}
+	o, junit, part := &bpf.Options{Asked: &losses.Asked{}}, "", shard.Part{}
 	return &cli.Command{
 		Name:        "bpf",
 		Usage:       "load the programs of a BPF object by booted kernels' own verifiers",
 		ArgsUsage:   "OBJECT",
 		Description: described("bpf"),
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			&cli.StringSliceFlag{Name: "kernel", Usage: "the `KERNEL`: a dump, an image, or a release in words as kprobelab kernels has them (several: a column each)"},
 			&cli.BoolFlag{Name: "offline", Usage: "fetch nothing, and say what is missing"},
 			&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Destination: &o.Verbose, Usage: "print the verifier's log of each program"},
@@ -36,13 +37,16 @@ func bpfCommand(t *term) *cli.Command {
 			&cli.StringFlag{Name: "junit", Destination: &junit, Usage: "write the answers to `FILE` as JUnit XML, for CI"},
 			shardFlag(&part, "the kernels"),
 			&cli.StringFlag{Name: "bisect", Usage: "find the kernel with which the verdict on `PROGRAM` changed, between two of --kernel, or of all that can be had"},
-		},
+		}, lossFlags(o.Asked)...),
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if c.NArg() != 1 {
 				return usagef("one OBJECT is wanted; try %s --help", c.FullName())
 			}
 			if err := o.SetFiles(c.StringSlice("btf"), c.String("contract")); err != nil {
 				return fail(exitImage, err)
+			}
+			if err := o.Check(); err != nil {
+				return usagef("%w", err)
 			}
 			if c.IsSet("bisect") {
 				return bpfBisect(ctx, t, c, o)

@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"kprobelab/boot"
+	"kprobelab/bpf/losses"
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/cmdline"
 	"kprobelab/internal/mailbox"
@@ -59,7 +60,7 @@ func execCommand(t *term) *cli.Command {
 			&cli.IntFlag{Name: "repeat", Destination: &p.repeat, HideDefault: true,
 				Usage: "run it so many `TIMES`: with --seed by that seed and those after it, up to the first that fails; else all must write the same"},
 			&cli.BoolFlag{Name: "exits", Destination: &p.exits, Hidden: true},
-		}, hostFlags(&p.host), p.probes(), uprobeFlags(&p.Points, &p.Stats), p.machine(), p.shown.flags(t), []cli.Flag{
+		}, hostFlags(&p.host), lossFlags(&p.host.Asked), p.probes(), uprobeFlags(&p.Points, &p.Stats), p.machine(), p.shown.flags(t), []cli.Flag{
 			profileFlag(), configFlag(), symbolsFlag(), engineFlag(),
 		}),
 		Action: func(ctx context.Context, c *cli.Command) error {
@@ -137,17 +138,8 @@ func (p *execDoor) program(t *term, c *cli.Command) error {
 	if err != nil || !alone {
 		return err
 	}
-	p.host.ModuleFiles = kernels.Modules(func() (*kernels.Store, error) { return t.store(c) })
-	p.host.Builder = func(ctx context.Context, release, folder string) (string, []byte, error) {
-		if err := kernels.CheckModuleFolder(folder); err != nil {
-			return "", nil, err
-		}
-		s, err := t.store(c)
-		if err != nil {
-			return "", nil, err
-		}
-		return s.BuildModule(ctx, release, folder)
-	}
+	store := func() (*kernels.Store, error) { return t.store(c) }
+	p.host.ModuleFiles, p.host.Builder = kernels.Modules(store), kernels.Builder(store)
 	return p.host.HostJob(&p.Jobs[own])
 }
 
@@ -200,14 +192,20 @@ func hostFlags(h *run.HostOptions) []cli.Flag {
 		&cli.StringSliceFlag{Name: "modprobe", Destination: &h.Modprobe,
 			Usage: "load modules of the kernel's own package first, `NAME,...`, and their dependencies; veth brings the devices veth0 and veth1 (repeatable)"},
 		&cli.StringFlag{Name: "lockdown", Destination: &h.Lockdown, Usage: "lock the kernel down, `LEVEL` of kernel_lockdown(7): integrity or confidentiality"},
-		&cli.BoolFlag{Name: "losses", Destination: &h.Losses, Usage: "print what became of each call that its BPF programs probe, by stage, with the cause of each loss"},
-		&cli.Uint64Flag{Name: "max-cost", Destination: &h.MaxCost, HideDefault: true, Usage: "exit code 1 if a run of its BPF programs takes more than `N` instructions"},
-		&cli.StringFlag{Name: "coverage", Destination: &h.Coverage, Usage: "write the lines of C that its BPF programs ran to `FILE`, as lcov has it, of all kernels together"},
 		&cli.StringFlag{Name: "core", Destination: &h.Core, Usage: "if the kernel panics, write its memory to `FILE`, for crash and gdb"},
 		&cli.GenericFlag{Name: "module", Value: cmdline.Each(func(text string) error { h.Module = text; return nil }),
 			Usage: "load a module of the kernel's before, 'FILE.ko [PARAM=VALUE]', unload it after, and say what it has left"},
 		&cli.GenericFlag{Name: "build", Value: cmdline.Each(func(text string) error { h.Build = text; return nil }),
 			Usage: "the same with the module of a folder, 'DIR [PARAM=VALUE]', built for each kernel with its own headers, make and gcc"},
+	}
+}
+
+// lossFlags returns the flags about the BPF programs of a run.
+func lossFlags(a *losses.Asked) []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "losses", Destination: &a.Losses, Usage: "print what became of each call that the BPF programs probe, by stage, with the cause of each loss"},
+		&cli.Uint64Flag{Name: "max-cost", Destination: &a.MaxCost, HideDefault: true, Usage: "exit code 1 if a run of the BPF programs takes more than `N` instructions"},
+		&cli.StringFlag{Name: "coverage", Destination: &a.Coverage, Usage: "write the lines of C that the BPF programs ran to `FILE`, as lcov has it, of all kernels together"},
 	}
 }
 
