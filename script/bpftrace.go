@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -12,11 +13,16 @@ import (
 	"kprobelab/kimage"
 )
 
+// DefaultLanguage is the version of bpftrace's language in which a script is read.
+const DefaultLanguage = "0.23"
+
 // BpftraceOptions are Options, with further options for bpftrace.
 type BpftraceOptions struct {
 	Options
 	// Unsafe allows what only --unsafe allows. JSON is the output's format. NoWarnings leaves out what looks wrong.
 	Unsafe, JSON, NoWarnings bool
+	// Language is the version of the language: 0.23 or 0.27, "" for the default.
+	Language string
 	// Env are variables of the environment, NAME=VALUE: bpftrace has settings in BPFTRACE_MAX_STRLEN and its like.
 	Env []string
 }
@@ -31,7 +37,12 @@ func Bpftrace(img *kimage.Image, text string, o *BpftraceOptions) (*Script, erro
 	if err != nil {
 		return nil, err
 	}
-	of := &bpftrace.Options{Args: o.Args, Unsafe: o.Unsafe, Command: o.Command != "", JSON: o.JSON, NoWarnings: o.NoWarnings, Env: o.Env}
+	language, err := bpftrace.LanguageOf(cmp.Or(o.Language, DefaultLanguage))
+	if err != nil {
+		return nil, err
+	}
+	args, named := bpftrace.Parameters(o.Args, language)
+	of := &bpftrace.Options{Language: language, Named: named, Args: args, Unsafe: o.Unsafe, Command: o.Command != "", JSON: o.JSON, NoWarnings: o.NoWarnings, Env: o.Env}
 	if words := strings.Fields(o.Command); len(words) > 0 {
 		of.Program = words[0]
 	}
@@ -47,9 +58,13 @@ func Bpftrace(img *kimage.Image, text string, o *BpftraceOptions) (*Script, erro
 	case err != nil:
 		return nil, err
 	}
+	said := Said{Attaching: b.Attaching(), Attached: b.Said(!o.NoWarnings)}
+	if b.Quietly() {
+		said.Attaching, said.Count = "", said.Attaching
+	}
 	s := &Script{
 		img: img, made: attach.Script{Program: b.Program, Probes: b.Probes, Words: bpftrace.Words{}, First: b.Start},
-		said:   Said{Attaching: b.Attaching(), Attached: b.Said(!o.NoWarnings)},
+		said:   said,
 		failed: errors.New("the script ended with an error"), mostSkipped: 1<<64 - 1, command: o.Command != "",
 	}
 	s.made.Last, s.unprinted = b.PrintMaps, b.PrintNoMaps

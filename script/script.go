@@ -55,6 +55,8 @@ type Said struct {
 	// Warnings are of the script's text. Attaching goes to standard output; Attached goes to standard error, and says
 	// what the kernel refused.
 	Warnings, Attaching, Attached string
+	// Count is the number of probes, for standard error; a language has it or Attaching.
+	Count string
 }
 
 // The errors of a script that is accepted, and cannot run.

@@ -45,6 +45,9 @@ func (c *compiler) int(e Expr) intFn {
 		}
 	case Assign:
 		return c.assignInt(e)
+	case Seq:
+		body, x := c.stmt(e.Body), c.int(e.X)
+		return func(t *Thread) int64 { body(t); return x(t) }
 	case Call:
 		call := c.call(e)
 		return func(t *Thread) int64 { call(t); return t.result }

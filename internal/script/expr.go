@@ -201,6 +201,12 @@ type Sprintf struct {
 	Near   string
 }
 
+// Seq executes a statement, and is X then. The statement does not leave the expression.
+type Seq struct {
+	Body Stmt
+	X    Expr
+}
+
 // Rescue is the string X, or Else if the evaluation of X fails.
 type Rescue struct{ X, Else Expr }
 
@@ -226,6 +232,7 @@ func (Saved) Type() Type         { return Int }
 func (Extract) Type() Type       { return Int }
 func (Bucket) Type() Type        { return Int }
 func (Match) Type() Type         { return Int }
+func (e Seq) Type() Type         { return e.X.Type() }
 func (Rescue) Type() Type        { return String }
 func (Sprintf) Type() Type       { return String }
 

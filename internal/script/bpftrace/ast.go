@@ -6,6 +6,11 @@ type tree struct {
 	config      []*setting
 	functions   []*node
 	probes      []*probe
+	// macros are the script's own; declared are the maps that it declares, with their kind and size; imports are the
+	// files that it imports.
+	macros   []*macro
+	declared []*mapDeclaration
+	imports  []*node
 }
 
 type setting struct {
@@ -51,6 +56,11 @@ const (
 	nSizeof  // ctype or kids[0]
 	nOffset  // ctype or kids[0], path
 	nCall    // text, kids
+	nBool    // num
+	nBlock   // body, then kids: the value, if any
+	nIfValue // kids: condition and two blocks
+	nRecord  // names, kids
+	nAddress // kids[0]
 
 	sExpr   // kids[0]
 	sAssign // kids: map or variable, value
@@ -70,11 +80,16 @@ type node struct {
 	num      uint64
 	negative bool
 	post     bool
-	kids     []*node
-	ctype    *typeName
-	path     []string
-	body     []*node
-	other    []*node
+	// known: the name of a call is one of the tool's words. comptime: the value is needed before the script runs.
+	// macro: the block is a macro's body.
+	known, comptime, macro bool
+	kids                   []*node
+	ctype                  *typeName
+	path                   []string
+	// names are the names of a record's fields.
+	names []string
+	body  []*node
+	other []*node
 
 	// typ is the type that the checker finds; nil before. skip: the map is written, or used as a whole,
 	// so that no value of it is read.
@@ -93,6 +108,8 @@ type typeName struct {
 	unsized bool // with []
 	size    uint64
 	at      span
+	// of is the expression of typeof().
+	of *node
 }
 
 func (n *node) literal() bool {

@@ -244,7 +244,7 @@ func TestCorpusIsRead(t *testing.T) {
 	for _, f := range files {
 		b, err := os.ReadFile(f)
 		require.NoError(t, err)
-		_, problems := parse(newFile(f, string(b)), nil)
+		_, problems := parse(newFile(f, string(b)), nil, Language23)
 		assert.Empty(t, problems.list, f)
 	}
 }
@@ -357,7 +357,7 @@ func TestAddressSpaces(t *testing.T) {
 		`BEGIN { $x = kaddr("a"); }`: script.KernelSpace, `kprobe:f { $x = reg("sp") + 8; }`: script.KernelSpace, `BEGIN { $x = (uint8 *)uptr(5); }`: script.UserSpace,
 	} {
 		f := newFile("stdin", text)
-		tree, problems := parse(f, nil)
+		tree, problems := parse(f, nil, Language23)
 		c := &checker{o: &Options{}, k: k, t: tree, problems: problems}
 		c.surround()
 		c.lines, _ = preprocess(nil, false)

@@ -27,6 +27,10 @@ type Options struct {
 	Env []string
 	// NoWarnings leaves out the warnings about BPF's functions that fail.
 	NoWarnings bool
+	// Language is the version of the language.
+	Language Language
+	// Named are the named parameters, NAME=VALUE or NAME, which getopt() reads.
+	Named []string
 }
 
 // variable is a scratch variable.
@@ -35,8 +39,10 @@ type variable struct {
 	typ       *Type
 	resizable bool
 	assigned  bool
-	declared  *node
-	slot      int
+	// flexible: only positive numbers of the script have been assigned.
+	flexible bool
+	declared *node
+	slot     int
 }
 
 // array is a map.
@@ -73,6 +79,8 @@ type checker struct {
 	defined *definer
 	maxStr  int
 	keys    int
+	// sizes are the most elements of the maps that the script declares.
+	sizes map[string]int
 
 	maps   map[string]*array
 	order  []*array
@@ -83,10 +91,12 @@ type checker struct {
 	pass, unresolved int
 	final            bool
 	loops            int
-	call             string
-	argument         int
-	probe            *probe
-	seen             map[string]bool
+	// looping is the number of for-loops around a statement.
+	looping  int
+	call     string
+	argument int
+	probe    *probe
+	seen     map[string]bool
 	// enums are the kernel's enumerations of which the script uses a value. bpftrace does not know the others.
 	enums      map[string]bool
 	positional bool
@@ -216,6 +226,9 @@ func (c *checker) configure() {
 	for _, s := range c.t.config {
 		name := strings.TrimPrefix(strings.ToLower(s.name), "bpftrace_")
 		want, ok := settings[name]
+		if c.o.Language.newest() {
+			want, ok = c.newestSetting(name, s.value)
+		}
 		switch v := s.value; {
 		case !ok:
 			c.error(s.at, "Unrecognized config variable: %s", s.name)
@@ -404,6 +417,11 @@ func (c *checker) array(name string) *array {
 // named returns the type that the script names, and whether it is known. An unknown type has its name and size 0.
 func (c *checker) named(ct *typeName) (t *Type, known bool) {
 	known = true
+	if c.o.Language.newest() {
+		if t, known := c.newestNamed(ct); t != nil {
+			return t, known
+		}
+	}
 	switch k := words[ct.name]; k {
 	case tIntType:
 		size := 1

@@ -30,6 +30,11 @@ func (c *checker) parameter(n *node) *Type {
 }
 
 func (c *checker) identifier(n *node) *Type {
+	if c.o.Language.newest() {
+		if t := c.newestIdentifier(n); t != nil {
+			return t
+		}
+	}
 	if c.call == "nsecs" {
 		switch n.text {
 		case "monotonic", "boot", "tai", "sw_tai":
@@ -85,6 +90,9 @@ func (c *checker) stackOf(word string) *Type {
 }
 
 func (c *checker) builtin(n *node) *Type {
+	if t := c.newestBuiltin(n); t != nil {
+		return t
+	}
 	switch n.text {
 	case "pid", "tid":
 		return integer(4, false)

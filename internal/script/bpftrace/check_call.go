@@ -42,6 +42,11 @@ func (c *checker) available(n *node) {
 }
 
 func (c *checker) callType(n *node) *Type {
+	if c.o.Language.newest() {
+		if t := c.newestCall(n); t != nil {
+			return t
+		}
+	}
 	if !c.o.Unsafe && unsafeCalls[n.text] {
 		c.error(n.at, "%s() is an unsafe function being used in safe mode", n.text)
 	}
@@ -85,7 +90,7 @@ func (c *checker) function(n *node) *Type {
 	case "printf", "system", "cat", "debugf":
 		c.alone(n)
 		if c.count(n, 1, 128) && c.arg(n, 0, String, true) && c.final {
-			if msg := checkFormat(n); msg != "" {
+			if msg := c.formatFault(n); msg != "" {
 				c.error(n.at, "%s", msg)
 			}
 		}

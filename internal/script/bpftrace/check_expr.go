@@ -24,7 +24,12 @@ func (c *checker) expr(n *node) *Type {
 
 func (c *checker) typeOf(n *node) *Type {
 	switch n.op {
+	case nBool, nBlock, nIfValue, nRecord, nAddress:
+		return c.newestType(n)
 	case nInt:
+		if c.o.Language.newest() {
+			return smallest(n)
+		}
 		if n.negative || n.num <= 1<<31-1 {
 			return int64T
 		}
@@ -145,10 +150,14 @@ func (c *checker) keyType(t *Type, n *node) *Type {
 		for _, f := range t.Fields {
 			list = append(list, c.keyType(f, n))
 		}
-		return tuple(list)
+		made := tuple(list)
+		made.Names = t.Names
+		return made
+	case t.isInt() && t.Bool:
+		return t
 	case t.isInt():
 		wide := *t
-		wide.Size, wide.Signed = 8, true
+		wide.Size, wide.Signed = 8, t.Signed || !c.o.Language.newest()
 		return &wide
 	case t.castable():
 		return t.read()
@@ -165,6 +174,10 @@ func (c *checker) keyType(t *Type, n *node) *Type {
 func (c *checker) newKey(a *array, key *Type, at span) {
 	if a.key.same(key) {
 		a.key = a.key.widen(key)
+		if c.o.Language.newest() {
+			a.key = a.key.promoted(key)
+			return
+		}
 	}
 	if !c.final {
 		return
@@ -189,6 +202,9 @@ func (c *checker) newKey(a *array, key *Type, at span) {
 
 func (c *checker) field(n *node) *Type {
 	t := c.expr(n.kids[0])
+	if c.o.Language.newest() {
+		t = c.reach(n, t)
+	}
 	what := "field '" + n.text + "'"
 	if n.op == nIndex {
 		what = "index " + strconv.FormatUint(n.num, 10)
@@ -298,6 +314,9 @@ func (c *checker) argsField(n *node, space script.Space) *Type {
 
 func (c *checker) element(n *node) *Type {
 	t, i := c.expr(n.kids[0]), c.expr(n.kids[1])
+	if c.o.Language.newest() && (t.Kind == TupleKind || t.Kind == String) {
+		return c.indexed(n, t)
+	}
 	if t.Kind != Array && t.Kind != Pointer {
 		if c.final {
 			c.error(n.at, "The array index operator [] can only be used on arrays and pointers, found %s.", t.kind())
@@ -348,8 +367,11 @@ func (c *checker) deref(n *node) *Type {
 func (c *checker) unary(n *node) *Type {
 	t := c.expr(n.kids[0])
 	refuse := func() { c.error(n.at, "The %s operator can not be used on expressions of type '%s'", n.text, t) }
-	if c.final && !t.isInt() {
+	if c.final && !t.isInt() && !(n.text == "!" && t.Kind == Pointer && c.o.Language.newest()) {
 		refuse()
+	}
+	if n.text == "!" && c.o.Language.newest() {
+		return boolT
 	}
 	if n.text == "!" {
 		switch size := t.stored(); {
@@ -364,6 +386,10 @@ func (c *checker) unary(n *node) *Type {
 		}
 		return none
 	}
+	if x := n.kids[0]; c.o.Language.newest() && x.op == nInt {
+		x.typ = integer(8, t.Signed)
+		return integer(8, n.text == "-")
+	}
 	return integer(8, t.Signed)
 }
 
@@ -375,6 +401,9 @@ func (c *checker) increment(n *node) *Type {
 		}
 	}
 	t := c.expr(x)
+	if c.o.Language.newest() {
+		c.counted(n, t)
+	}
 	if c.final && !t.isInt() && t.Kind != Pointer {
 		c.error(n.at, "The %s (%s) operator can not be used on expressions of type '%s'", n.text, map[bool]string{false: "pre", true: "post"}[n.post], t)
 	}
@@ -392,6 +421,9 @@ func (c *checker) binop(n *node) *Type {
 	signed := l.Signed && r.Signed
 	if n.text == "<<" || n.text == ">>" {
 		signed = l.Signed
+	}
+	if c.o.Language.newest() {
+		return c.newestBinop(n, l, r)
 	}
 	ints := (l.isInt() || l.castable()) && (r.isInt() || r.castable())
 	t := integer(8, signed)
@@ -448,6 +480,10 @@ func (c *checker) pointers(n *node, l, r *Type) *Type {
 		compare = true
 	}
 	switch {
+	case other.Kind == Pointer && (compare || logical) && c.o.Language.newest():
+		return boolT
+	case other.isInt() && (compare || logical) && c.o.Language.newest():
+		return boolT
 	case other.Kind == Pointer && (compare || logical):
 		if l, r := l.target(), r.target(); compare && !l.equal(r) {
 			c.warn(n.kids[0].at.with(n.kids[1].at), "comparison of distinct pointer types ('%s, '%s')", l, r)
@@ -480,6 +516,9 @@ func (c *checker) ternary(n *node) *Type {
 		c.error(n.at, "Invalid condition in ternary: %s", cond.kind())
 		return n.typ // what it was in an earlier pass
 	}
+	if l.isInt() && c.o.Language.newest() {
+		return l.promoted(r)
+	}
 	if l.isInt() {
 		return integer(8, l.Signed)
 	}
@@ -500,6 +539,9 @@ func (c *checker) castType(n *node) *Type {
 	x := c.expr(n.kids[0])
 	t, known := c.named(n.ctype)
 	c.resolved(n, known)
+	if t.sizeless() && c.o.Language.newest() {
+		t = boolT
+	}
 	if t.sizeless() {
 		c.error(n.at, noBool)
 		return t

@@ -23,6 +23,9 @@ func (c *checker) statement(n *node) {
 		if c.final && !t.isInt() && t.Kind != Pointer {
 			c.error(n.at, "Invalid condition in if(): %s", t.kind())
 		}
+		if n.kids[0].comptime && c.pruned(n) {
+			return
+		}
 		c.body(scope{of: n}, n.body)
 		c.body(scope{of: n, other: true}, n.other)
 	case sWhile:
@@ -33,7 +36,11 @@ func (c *checker) statement(n *node) {
 	case sUnroll:
 		c.unroll(n)
 	case sFor:
-		c.forEach(n)
+		if len(n.kids) == 3 {
+			c.forRange(n)
+		} else {
+			c.forEach(n)
+		}
 	case sJump:
 		for _, k := range n.kids {
 			c.expr(k)
@@ -107,7 +114,9 @@ func (c *checker) forEach(n *node) {
 		return
 	}
 	for j := range inside(n.body, sJump) {
-		c.error(j.at, "'%s' statement is not allowed in a for-loop", j.text)
+		if !c.o.Language.newest() {
+			c.error(j.at, "'%s' statement is not allowed in a for-loop", j.text)
+		}
 	}
 	m.skip = true
 	c.expr(m)
@@ -130,7 +139,9 @@ func (c *checker) forEach(n *node) {
 	one.typ = tuple([]*Type{a.key.read(), a.val.read()})
 	v.variable = one
 	c.loops++
+	c.looping++
 	c.body(s, n.body)
+	c.looping--
 	c.loops--
 	for b := range inside(n.body, nBuiltin) {
 		if b.typ != nil && b.typ.Context || b.text == "retval" || strings.HasPrefix(b.text, "arg") && b.text != "args" {
@@ -160,6 +171,9 @@ func (c *checker) let(n *node) {
 	t, sized := none, false
 	if n.ctype != nil {
 		t, _ = c.named(n.ctype)
+		if t.sizeless() && c.o.Language.newest() {
+			t = boolT
+		}
 		if t.aggregate() || t.Kind == StackMode || t.Kind == Void {
 			c.error(n.at, "Invalid variable declaration type: %s", t)
 		}
@@ -210,6 +224,9 @@ func (c *checker) assignMap(n *node) {
 	m.forMap = true
 	c.expr(m)
 	x.forMap = true
+	if a := c.maps[m.text]; x.op == nRecord && a != nil && a.val != nil {
+		x.reorder(a.val)
+	}
 	c.expr(x)
 	if !c.assignable(m, x) {
 		hint := map[Kind]string{Count: "count()", Sum: "sum(retval)", Min: "min(retval)", Max: "max(retval)", Avg: "avg(retval)", Hist: "hist(retval)", Lhist: "lhist(rand %10, 0, 10, 1)", Stats: "stats(arg2)"}
@@ -245,7 +262,7 @@ func (c *checker) assignMap(n *node) {
 			c.problems.warn(n.at, "Buffer size mismatch: %d != %d. The value may be truncated.", a.val.stored(), t.stored())
 		}
 	case TupleKind:
-		if c.final && !t.fits(a.val) {
+		if c.final && !t.fits(a.val) && !(c.o.Language.newest() && t.same(a.val)) {
 			c.error(n.at, "Tuple type mismatch: %s != %s.", a.val, t)
 		}
 	case Array:
@@ -264,7 +281,7 @@ func (c *checker) setMap(m *node, t *Type) {
 	switch {
 	case a.val == nil:
 		a.val = t
-		if t.isInt() && t.Size < 8 {
+		if t.isInt() && t.Size < 8 && !t.Bool {
 			wide := *t
 			wide.Size = 8
 			a.val = &wide
@@ -277,18 +294,24 @@ func (c *checker) setMap(m *node, t *Type) {
 			return
 		}
 		a.val = t
-	case a.val.kind() != t.kind():
+	case a.val.kind() != t.kind() || a.val.Bool != t.Bool:
 		c.error(m.at, "Type mismatch for %s: trying to assign value of type '%s' when map already contains a value of type '%s'", m.text, t, a.val)
 	}
 	if a.val.Made != None && a.val.Made == t.Kind {
 		a.val = t // a copy of an aggregate, which the map's own function goes on with
 	}
 	a.val = a.val.widen(t)
+	if c.o.Language.newest() {
+		a.val = a.val.promoted(t)
+	}
 }
 
 func (c *checker) assignVar(n *node) {
 	name, x := n.kids[0].text, n.kids[1]
 	x.forVar = true
+	if v := c.find(name); x.op == nRecord && v != nil {
+		x.reorder(v.typ)
+	}
 	c.expr(x)
 	for _, l := range n.other {
 		c.let(l)
@@ -303,7 +326,7 @@ func (c *checker) assignVar(n *node) {
 	}
 	v := c.find(name)
 	if v == nil {
-		v = c.declare(c.inner(), &variable{name: name, typ: t, resizable: true, assigned: true})
+		v = c.declare(c.inner(), &variable{name: name, typ: t, resizable: true, assigned: true, flexible: x.op == nInt && !x.negative})
 		c.slot(v)
 	} else {
 		c.reassign(n, v, x, t)
@@ -319,6 +342,8 @@ func (c *checker) reassign(n *node, v *variable, x *node, t *Type) {
 	switch stored := v.typ; {
 	case stored.Kind == None:
 		v.typ = t
+	case c.o.Language.newest() && stored.isInt() && t.isInt() && stored.Bool == t.Bool:
+		c.upcast(n, v, x, t)
 	case !stored.same(t):
 		if t.Kind != None || c.final {
 			mismatch = true
@@ -362,6 +387,10 @@ func (c *checker) reassign(n *node, v *variable, x *node, t *Type) {
 		c.problems.warn(n.at, "Buffer size mismatch: %d != %d. The value may %s.", stored.stored(), t.stored(), may)
 	case t.Kind == TupleKind:
 		v.typ = stored.widen(t)
+		if c.o.Language.newest() {
+			v.typ = v.typ.promoted(t)
+			break
+		}
 		mismatch = c.final && !t.fits(v.typ)
 	}
 	if mismatch {
@@ -371,6 +400,12 @@ func (c *checker) reassign(n *node, v *variable, x *node, t *Type) {
 		}
 		c.error(n.at, "Type mismatch for %s: trying to assign value of type '%s' when variable %s '%s'", v.name, t, when, v.typ)
 		return
+	}
+	if !v.assigned && c.o.Language.newest() {
+		v.assigned = true
+		if v.declared == nil || v.resizable {
+			v.typ = t
+		}
 	}
 	if !v.assigned {
 		// The first value gives its type to a variable that was declared with another one; a literal

@@ -69,7 +69,9 @@ func (g *generator) generate() {
 		g.makeBlock(p)
 	}
 	for _, a := range g.program.Arrays {
-		a.Max = g.c.keys
+		if a.Max = g.c.keys; g.c.sizes[a.Name] > 0 {
+			a.Max = g.c.sizes[a.Name]
+		}
 	}
 	g.program.Limits = script.Limits{StringSize: g.stringSize(), Entries: g.c.keys, Nesting: 1, Memory: 1 << 30}
 }
@@ -190,6 +192,9 @@ func (g *generator) statement(n *node) script.Stmt {
 		}
 		return out
 	case sFor:
+		if len(n.kids) == 3 {
+			return g.forRange(n)
+		}
 		return g.forEach(n)
 	}
 	switch n.text {
@@ -256,7 +261,9 @@ func (g *generator) assignMap(n *node) script.Stmt {
 	if info.array.Value == script.Stat {
 		return g.replaceAggregate(e, g.wide(v))
 	}
-	if info.val.isInt() && v.x.Type() == script.Int {
+	if info.val.isInt() && v.x.Type() == script.Int && g.newest() {
+		v.x, v.width = g.wide(v), 64
+	} else if info.val.isInt() && v.x.Type() == script.Int {
 		v.x, v.width = convert(v.x, v.bits(), 64, info.val.Signed), 64
 	}
 	return script.Do{X: script.Assign{To: e, Op: script.Set, X: g.form(x, info.val, v.x), Near: g.near(n.at)}}
@@ -435,7 +442,12 @@ func (g *generator) value(n *node) value {
 	t := n.typ
 	plain := func(x script.Expr) value { return value{x: x, t: t} }
 	switch n.op {
+	case nBool, nBlock, nIfValue, nRecord:
+		return g.newestValue(n)
 	case nInt:
+		if g.newest() {
+			return value{x: script.Low(script.Number(int64(n.num)), t.slot()), t: t, width: t.slot()}
+		}
 		return plain(script.Number(int64(n.num)))
 	case nString:
 		return plain(script.Text(n.text))
@@ -451,16 +463,7 @@ func (g *generator) value(n *node) value {
 	case nMap:
 		return g.read(n)
 	case nTuple:
-		var parts []script.Expr
-		for _, k := range n.kids {
-			v := g.loaded(k)
-			if v.x.Type() == script.Int {
-				v.x = stored(v, k.typ.slot())
-			}
-			parts = append(parts, v.x)
-		}
-		g.s.longest = append(g.s.longest, t)
-		return plain(script.Tuple{Parts: parts})
+		return g.tupleValue(n)
 	case nBuiltin:
 		return g.builtin(n)
 	case nField, nIndex:
@@ -530,6 +533,12 @@ func (g *generator) cast(n *node) value {
 		return value{x: v.x, t: &Type{Kind: Pointer, Size: 8, Elem: n.typ.target(), Context: true}}
 	}
 	v = g.loaded(x)
+	if n.typ.Bool {
+		return value{x: script.Unary{Op: script.Not, X: script.Unary{Op: script.Not, X: v.x}}, t: n.typ, width: n.typ.slot()}
+	}
+	if n.typ.isInt() && v.x.Type() == script.Int && g.newest() {
+		return value{x: convert(v.x, v.bits(), n.typ.slot(), v.t.Signed), t: n.typ, width: n.typ.slot()}
+	}
 	if n.typ.isInt() && v.x.Type() == script.Int {
 		// By the sign of the type that is cast to.
 		return value{x: convert(v.x, v.bits(), n.typ.slot(), n.typ.Signed), t: n.typ, width: n.typ.slot()}
@@ -569,6 +578,9 @@ func (g *generator) field(n *node) value {
 
 func (g *generator) element(n *node) value {
 	x := n.kids[0]
+	if x.typ.Kind == String {
+		return g.character(n)
+	}
 	v := g.value(x)
 	i := g.num(n.kids[1])
 	size := int64(n.typ.Size)
@@ -613,6 +625,9 @@ func (g *generator) unary(n *node) value {
 func (g *generator) ternary(n *node) value {
 	cond, then, other := g.condition(n.kids[0]), g.loaded(n.kids[1]), g.loaded(n.kids[2])
 	if n.typ.isInt() && then.x.Type() == script.Int && other.x.Type() == script.Int {
+		if g.newest() {
+			return value{x: script.Cond{If: cond, Then: script.Low(g.wide(then), n.typ.slot()), Else: script.Low(g.wide(other), n.typ.slot())}, t: n.typ, width: n.typ.slot()}
+		}
 		then.x = convert(then.x, then.bits(), 64, n.typ.Signed)
 		other.x = convert(other.x, other.bits(), 64, n.typ.Signed)
 	}

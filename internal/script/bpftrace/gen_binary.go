@@ -19,6 +19,9 @@ var grows = map[string]bool{"+": true, "-": true, "*": true, "<<": true}
 var compares = map[string]bool{"==": true, "!=": true, "<": true, "<=": true, ">": true, ">=": true}
 
 func (g *generator) binop(n *node) value {
+	if g.newest() {
+		return g.newestBinop(n)
+	}
 	l, r := n.kids[0], n.kids[1]
 	out := value{t: n.typ}
 	if compares[n.text] && l.typ.Kind != String && l.typ.Kind != Array {

@@ -18,6 +18,10 @@ func (g *generator) builtin(n *node) value {
 		return plain(call(b))
 	}
 	switch n.text {
+	case "ncpus":
+		return plain(script.Number(g.cpus()))
+	case "usermode":
+		return plain(call(usermodeCode))
 	case "comm":
 		return plain(call(commCode))
 	case "probe":
@@ -70,6 +74,11 @@ func (g *generator) callValue(n *node) value {
 	t, k := n.typ, n.kids
 	plain := func(x script.Expr) value { return value{x: x, t: t} }
 	same := func(n *node) value { v := g.integer(n); return value{x: v.x, t: t, width: v.width} }
+	if g.newest() {
+		if v, ok := g.newestCallValue(n); ok {
+			return v
+		}
+	}
 	switch n.text {
 	case "str":
 		return plain(g.str(n))
@@ -227,6 +236,11 @@ func (g *generator) ntop(n *node) script.Expr {
 
 // effect returns the statement for an expression whose value is not used.
 func (g *generator) effect(n *node) script.Stmt {
+	if g.newest() {
+		if s := g.newestEffect(n); s != nil {
+			return s
+		}
+	}
 	switch {
 	case n.op == nTernary && n.typ.Kind == None:
 		return script.If{Cond: g.num(n.kids[0]), Then: g.effect(n.kids[1]), Else: g.effect(n.kids[2])}

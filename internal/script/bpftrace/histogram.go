@@ -45,7 +45,9 @@ func linearLabel(h *script.Histogram, n int64) string {
 type interval struct {
 	from, to       int64
 	hasFrom, hasTo bool
-	histogram      *script.Histogram
+	// single: a linear bucket of one value is written as the value, as 0.27 does.
+	single    bool
+	histogram *script.Histogram
 }
 
 func bucket(h *script.Histogram, i int) interval {
@@ -60,7 +62,7 @@ func bucket(h *script.Histogram, i int) interval {
 func (v interval) String() string {
 	label := powersLabel
 	switch {
-	case v.histogram.Kind == script.Linear:
+	case v.histogram.Kind == script.Linear && !(v.single && v.hasFrom && v.hasTo && v.to-v.from == 1):
 		label = linearLabel
 	case v.hasFrom && v.to-v.from == 1:
 		return fmt.Sprintf("[%d]", v.from)
@@ -93,6 +95,7 @@ func (s *Script) histogram(h *script.Histogram, counts []int64, div int64) strin
 	var objects []string
 	for i := max(low, 0); i <= high; i++ {
 		v, n := bucket(h, i), counts[i]/div
+		v.single = s.newest
 		if s.json {
 			objects = append(objects, fmt.Sprintf(`{%s"count": %d}`, v.json(), n))
 			continue

@@ -13,12 +13,13 @@ type parser struct {
 	at       int
 	depth    int
 	problems *Problems
+	language Language
 }
 
 // parse reads a script, with macros in their places.
-func parse(f *file, macros map[string]string) (t *tree, problems *Problems) {
+func parse(f *file, macros map[string]string, language Language) (t *tree, problems *Problems) {
 	problems = &Problems{file: f}
-	p := &parser{list: lex(f, macros, problems), problems: problems}
+	p := &parser{list: lex(f, macros, language, problems), problems: problems, language: language}
 	read := len(problems.list)
 	func() {
 		defer func() {
@@ -115,12 +116,16 @@ func (p *parser) tree() *tree {
 		}
 		break
 	}
-	if p.accept("config") {
+	if p.language.newest() {
+		p.beginning(t)
+	} else if p.accept("config") {
 		p.expect("=")
 		p.settings(t)
 	}
 	for {
-		if p.is(tFn) {
+		if p.language.newest() && p.declaration(t) {
+			// a macro, or a map's declaration
+		} else if p.is(tFn) {
 			t.functions = append(t.functions, p.function())
 		} else {
 			t.probes = append(t.probes, p.probe())
@@ -139,7 +144,7 @@ func (p *parser) settings(t *tree) {
 		}
 		name := p.next()
 		eq := p.expect("=")
-		t.config = append(t.config, &setting{name.text, p.expr(), eq.at})
+		t.config = append(t.config, &setting{name.text, p.settingValue(), eq.at})
 		if !p.accept(";") && !p.is("}") {
 			p.unexpected(";", "}")
 		}
@@ -176,6 +181,13 @@ func (p *parser) colon() { p.expect(":") }
 
 func (p *parser) probe() *probe {
 	pr := &probe{at: span{p.before(), p.tok().at.to}}
+	if p.language.newest() {
+		if p.is(tIdent) && p.ahead(1) == "=" {
+			p.next()
+			p.next()
+		}
+		pr.at = p.tok().at
+	}
 	for {
 		pr.points = append(pr.points, p.point())
 		if !p.accept(",") {
@@ -247,6 +259,10 @@ func (p *parser) block() []*node {
 		case sIf, sWhile, sUnroll, sFor:
 			continue
 		}
+		if p.language.newest() && n.op == sExpr && (n.kids[0].op == nBlock || n.kids[0].op == nIfValue) {
+			p.accept(";")
+			continue
+		}
 		if p.is("}") && n.op != sLet {
 			break
 		}
@@ -263,6 +279,11 @@ func (p *parser) block() []*node {
 
 func (p *parser) statement() *node {
 	t := p.tok()
+	if p.language.newest() {
+		if n := p.newestStatement(); n != nil {
+			return n
+		}
+	}
 	switch t.kind {
 	case "if":
 		return p.ifStatement()
@@ -387,6 +408,11 @@ func (p *parser) ctype(unsized bool) *typeName {
 	t := p.tok()
 	c := &typeName{name: t.text, at: t.at}
 	switch t.kind {
+	case tTypeof, tIdent, tBool:
+		if !p.language.newest() {
+			p.unexpected(tStruct, tIntType, tBuiltinType, tSizedType)
+		}
+		p.namedType(c)
 	case tIntType, tSizedType:
 		p.next()
 		p.size(c, t.kind == tIntType)

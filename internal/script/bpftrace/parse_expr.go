@@ -17,6 +17,9 @@ func (p *parser) expr() *node {
 	if !p.accept("?") {
 		return x
 	}
+	if p.language.newest() && p.accept(":") {
+		return p.elvis(x, from)
+	}
 	y := p.expr()
 	p.expect(":")
 	z := p.expr()
@@ -59,8 +62,11 @@ func (p *parser) cast() *node {
 	case tIntType, tSizedType, tBuiltinType, tStruct:
 		p.next()
 		c = p.ctype(true)
+	case tTypeof:
+		p.next()
+		c = p.ctype(true)
 	case tIdent:
-		if p.ahead(2) != ")" && p.ahead(2) != "*" {
+		if p.language.newest() && !p.castAhead() || p.ahead(2) != ")" && p.ahead(2) != "*" {
 			return p.unary()
 		}
 		p.next()
@@ -69,6 +75,9 @@ func (p *parser) cast() *node {
 		for p.is("*") && c.stars < 2 {
 			p.next()
 			c.stars++
+		}
+		if p.language.newest() {
+			p.size(c, true)
 		}
 	default:
 		return p.unary()
@@ -93,6 +102,12 @@ func (p *parser) unary() *node {
 			return &node{op: nDeref, kids: []*node{x}, at: t.at}
 		}
 		return &node{op: nUnary, text: t.text, kids: []*node{x}, at: t.at}
+	case "&":
+		if !p.language.newest() {
+			break
+		}
+		p.next()
+		return &node{op: nAddress, kids: []*node{p.cast()}, at: t.at}
 	case "++", "--":
 		p.next()
 		if !p.is(tMap) && !p.is(tVar) {
@@ -155,6 +170,9 @@ func (p *parser) postfix() *node {
 		t := p.tok()
 		switch t.kind {
 		case ".":
+			if p.language.newest() && p.ahead(1) == "." {
+				return x // a range
+			}
 			p.next()
 			if p.is(tInt) {
 				i := p.next()
@@ -212,6 +230,11 @@ func (p *parser) integer() *node {
 
 func (p *parser) primary() *node {
 	t := p.tok()
+	if p.language.newest() {
+		if n := p.newestPrimary(); n != nil {
+			return n
+		}
+	}
 	switch t.kind {
 	case "-":
 		if p.ahead(1) == tInt {
@@ -252,6 +275,9 @@ func (p *parser) primary() *node {
 	case "sizeof", "offsetof":
 		return p.sizeof()
 	case "(":
+		if p.language.newest() {
+			return p.parenthesis()
+		}
 		p.next()
 		list := p.commas()
 		if !p.is(")") {
@@ -301,7 +327,7 @@ func (p *parser) sizeof() *node {
 	}
 	p.expect("(")
 	switch k := p.kind(); {
-	case k == tStruct, n.op == nSizeof && (k == tIntType || k == tSizedType || k == tBuiltinType):
+	case k == tTypeof, k == tStruct, n.op == nSizeof && (k == tIntType || k == tSizedType || k == tBuiltinType):
 		n.ctype = p.ctype(true)
 	default:
 		n.kids = []*node{p.expr()}

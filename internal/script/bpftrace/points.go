@@ -178,11 +178,17 @@ func (c *checker) readPoint(pt *point) string {
 	if long, ok := aliases[name]; ok {
 		name = long
 	}
+	if c.o.Language.newest() {
+		if parts, err = c.newestPoint(&name, parts); err != "" {
+			return err
+		}
+	}
 	pt.provider = name
 	known := false
 	for _, p := range providers {
 		known = known || p == name
 	}
+	known = known || c.o.Language.newest() && (name == "bench" || name == "test")
 	if !known {
 		return "Invalid probe type: " + parts[0]
 	}
@@ -194,6 +200,11 @@ func (c *checker) readPoint(pt *point) string {
 		if len(parts) != 1 {
 			return counted(pt, "0", parts)
 		}
+	case "bench", "test":
+		if len(parts) != 2 {
+			return counted(pt, "1", parts)
+		}
+		pt.name = parts[1]
 	case "self":
 		if len(parts) != 3 {
 			return counted(pt, "2", parts)
@@ -258,9 +269,11 @@ func (c *checker) readPoint(pt *point) string {
 			return counted(pt, "1 or 2", parts)
 		}
 		if pt.target = parts[1]; len(parts) == 3 && parts[2] != "*" {
-			if _, err := unsigned(parts[2]); err != "" {
+			v, err := unsigned(parts[2])
+			if err != "" {
 				return err + "\nInvalid count for " + name + " probe"
 			}
+			pt.freq = v
 		}
 	case "uprobe", "uretprobe", "usdt":
 		if len(parts) != 3 && len(parts) != 4 {
@@ -306,7 +319,7 @@ func (pt *point) withOffset() string {
 }
 
 // units are of timers.
-var units = map[string]uint64{"s": 1e9, "ms": 1e6, "us": 1e3, "hz": 0}
+var units = map[string]uint64{"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1, "hz": 0}
 
 // absent are the kinds of probes that are not there, with the reason.
 var absent = map[string]string{
@@ -349,7 +362,7 @@ func (c *checker) checkPoint(pt *point) {
 		}
 	case "BEGIN", "END":
 		if c.final {
-			if c.seen[pt.provider] {
+			if c.seen[pt.provider] && !c.o.Language.newest() {
 				bad("More than one %s probe defined", pt.provider)
 			}
 			c.seen[pt.provider] = true
@@ -372,7 +385,16 @@ func (c *checker) checkPoint(pt *point) {
 			bad("wildcards are not allowed for hardware probe type")
 			return
 		}
-		bad("%s: %s", pt.provider, absent[pt.provider])
+		if !c.o.Language.newest() || !clocks[pt.target] || pt.provider == "hardware" {
+			bad("%s: %s", pt.provider, absent[pt.provider])
+		}
+	case "self":
+		if !c.o.Language.newest() {
+			bad("%s: %s", pt.provider, absent[pt.provider])
+		} else if pt.target != "signal" || pt.name != "SIGUSR1" {
+			bad("Only %s is supported for self probes", "signal:SIGUSR1")
+		}
+	case "bench", "test":
 	default:
 		bad("%s: %s", pt.provider, absent[pt.provider])
 	}
@@ -387,16 +409,17 @@ func (c *checker) resolve(pt *point) {
 		return
 	}
 	switch pt.provider {
-	case "BEGIN":
-		pt.add(&host.Probe{Kind: host.Begin, Point: "BEGIN"}, "")
-	case "END":
-		pt.add(&host.Probe{Kind: host.End, Point: "END"}, "")
+	case "BEGIN", "END":
+		kind := map[string]host.ProbeKind{"BEGIN": host.Begin, "END": host.End}[pt.provider]
+		pt.add(&host.Probe{Kind: kind, Point: c.special(pt.provider)}, "")
 	case "profile", "interval":
 		every := units[pt.target] * pt.freq
 		if pt.target == "hz" && pt.freq > 0 {
 			every = 1e9 / pt.freq
 		}
 		pt.add(&host.Probe{Kind: host.Timer, Every: max(every, 1000), Profile: pt.provider == "profile", Point: fmt.Sprintf("%s:%s:%d", pt.provider, pt.target, pt.freq)}, "")
+	case "software":
+		c.clock(pt)
 	case "watchpoint":
 		pt.add(c.watch(pt), "")
 	case "uprobe", "uretprobe":

@@ -64,6 +64,10 @@ func (s *Script) message(t *script.Thread, kind, text string, line bool) {
 func (s *Script) Attaching() string {
 	n := s.Attached
 	switch {
+	case s.newest && !s.json && n == 1:
+		return "Attached 1 probe\n"
+	case s.newest && !s.json && n > 0:
+		return fmt.Sprintf("Attached %d probes\n", n)
 	case n == 0:
 		return "No probes to attach\n"
 	case s.json:
@@ -73,6 +77,9 @@ func (s *Script) Attaching() string {
 	}
 	return fmt.Sprintf("Attaching %d probes...\n", n)
 }
+
+// Quietly reports whether the number of probes goes to standard error.
+func (s *Script) Quietly() bool { return s.newest && !s.json }
 
 // printed is a value by itself.
 func (s *Script) printed(name string, element bool, v string) string {
@@ -106,6 +113,9 @@ func (s *Script) PrintNoMaps(t *script.Thread) {
 // printMap prints a map: the largest values at the end, top of them, divided by div.
 func (s *Script) printMap(t *script.Thread, m *mapInfo, top, div int64) {
 	list := t.Entries(m.array)
+	if len(list) == 0 && s.newest {
+		return
+	}
 	m.sort(list)
 	if div == 0 {
 		div = 1
@@ -134,7 +144,7 @@ func (s *Script) printMap(t *script.Thread, m *mapInfo, top, div int64) {
 			b.WriteString(s.entry(t, m, e, div))
 		}
 		b.WriteByte('\n')
-		if m.val.kind() == Avg || m.val.Kind == Stats {
+		if !s.newest && (m.val.kind() == Avg || m.val.Kind == Stats) {
 			b.WriteByte('\n')
 		}
 	}
@@ -195,6 +205,9 @@ func (s *Script) entry(t *script.Thread, m *mapInfo, e script.Entry, div int64) 
 	case Stats:
 		if s.json {
 			return fmt.Sprintf(`{"count": %d, "average": %d, "total": %d}`, st.Count, avg/div, st.Sum)
+		}
+		if s.newest {
+			return fmt.Sprintf("{ .count = %d, .average = %d, .total = %d }", st.Count, avg/div, st.Sum)
 		}
 		return fmt.Sprintf("count %d, average %d, total %d", st.Count, avg/div, st.Sum)
 	case Hist:

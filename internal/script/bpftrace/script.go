@@ -19,6 +19,7 @@ type Script struct {
 	maps    []*mapInfo
 	longest []*Type
 	json    bool
+	newest  bool
 	noMaps  bool
 	maxStr  int
 	trailer string
@@ -33,18 +34,23 @@ func Analyze(name, text string, o *Options, k *Kernel) (*Script, error) {
 	if c.surround(); c.errors() > 0 {
 		return nil, c.problems
 	}
-	t, problems := parse(f, nil)
+	t, problems := parse(f, nil, o.Language)
 	if len(problems.list) > 0 {
 		return nil, problems
 	}
 	lines, bad := preprocess(t.definitions, k != nil && k.Source != nil)
 	if macros := lines.expansions(); len(macros) > 0 {
 		// Only a script that can be read without macros is read with them.
-		if t, problems = parse(f, macros); len(problems.list) > 0 {
+		if t, problems = parse(f, macros, o.Language); len(problems.list) > 0 {
 			return nil, problems
 		}
 	}
 	c.t, c.problems, c.lines = t, problems, lines
+	if o.Language.newest() {
+		expandMacros(t, prelude(), problems)
+		c.declareMaps()
+		c.imported()
+	}
 	if bad != nil {
 		c.problems.list = append(c.problems.list, &Problem{Message: "definitions: " + bad.Error(), free: true})
 	}
@@ -55,7 +61,7 @@ func Analyze(name, text string, o *Options, k *Kernel) (*Script, error) {
 		return nil, problems
 	}
 	s := &Script{
-		json: o.JSON, maxStr: c.maxStr, trailer: "..", noMaps: c.config["print_maps_on_exit"] == "0",
+		json: o.JSON, newest: o.Language.newest(), maxStr: c.maxStr, trailer: "..", noMaps: c.config["print_maps_on_exit"] == "0",
 		started: &script.Var{Name: "elapsed", Type: script.Int}, random: &script.Var{Name: "rand", Type: script.Int, Number: 0x2545f4914f6cdd1d},
 	}
 	if v, ok := c.config["str_trunc_trailer"]; ok {
@@ -78,7 +84,7 @@ func Analyze(name, text string, o *Options, k *Kernel) (*Script, error) {
 func (s *Script) Start(t *script.Thread, now uint64) {
 	t.SetNumber(s.started, int64(now))
 	for _, m := range s.maps {
-		if m.single() {
+		if m.single() && !s.newest {
 			t.Put(m.array, 0)
 		}
 	}

@@ -24,6 +24,10 @@ func (s *Script) show(t *Type) func(*script.Thread, int64, []byte, []byte) []byt
 		}
 	case t.Kind == Ksym:
 		return func(th *script.Thread, n int64, _, dst []byte) []byte { return symbolOf(th, uint64(n), false, dst) }
+	case s.newest && (t.Kind == TupleKind || t.Kind == Record || t.Kind == Array):
+		return func(th *script.Thread, n int64, text, dst []byte) []byte {
+			return append(dst, s.render(th, t, n, text, false, 1)...)
+		}
 	case t.isStack():
 		return func(th *script.Thread, _ int64, text, dst []byte) []byte { return stackText(th, t, text, dst) }
 	}
@@ -132,6 +136,9 @@ func (s *Script) renderTuple(th *script.Thread, t *Type, b []byte, key bool, div
 		// A tuple in a key's tuple is no key.
 		list = append(list, s.renderPart(th, f, n, text, key && f.Kind != TupleKind, div, w))
 	}
+	if t.Names != nil {
+		return s.recordText(t, list)
+	}
 	switch {
 	case s.json && key:
 		return strings.Join(list, ",")
@@ -204,6 +211,9 @@ func (s *Script) plain(th *script.Thread, t *Type, n int64, b []byte, div int64)
 	switch t.Kind {
 	case Integer, Count, Sum, Min, Max, Avg:
 		n = t.printed(n)
+		if t.Bool {
+			return strconv.FormatBool(n != 0)
+		}
 		if name, ok := t.enumerator(n); ok && div == 1 && !s.json {
 			return name
 		}

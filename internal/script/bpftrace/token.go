@@ -95,6 +95,9 @@ type lexer struct {
 	at         int
 	here, step pos
 	macros     map[string]string
+	// language is the version of the language; depth is the number of open braces.
+	language Language
+	depth    int
 	// expanding is the number of macros around this text, one inside another. expanded counts all expansions of
 	// the script.
 	expanding int
@@ -126,8 +129,8 @@ func (l *lexer) add(k kind, text string) {
 }
 
 // lex makes the tokens, with macros in their places; the last one is the end of the file.
-func lex(f *file, macros map[string]string, problems *Problems) []token {
-	l := &lexer{f: f, here: pos{1, 1}, step: pos{1, 1}, macros: macros, expanded: new(int), problems: problems}
+func lex(f *file, macros map[string]string, language Language, problems *Problems) []token {
+	l := &lexer{f: f, language: language, here: pos{1, 1}, step: pos{1, 1}, macros: macros, expanded: new(int), problems: problems}
 	if strings.HasPrefix(f.text, "#!") {
 		l.take(max(strings.IndexByte(f.text+"\n", '\n'), 0))
 	}
@@ -176,6 +179,9 @@ func (l *lexer) next() {
 	case c == '$':
 		l.dollar(s)
 	case c >= '0' && c <= '9':
+		if l.language.newest() && l.duration(s) {
+			return
+		}
 		n := numRE.FindString(s)
 		l.take(len(n))
 		v, err := parseInt(n)
@@ -215,7 +221,7 @@ func (l *lexer) dollar(s string) {
 }
 
 func (l *lexer) operator(s string) {
-	if p := pathRE.FindString(s); p != "" {
+	if p := pathRE.FindString(s); p != "" && !(l.language.newest() && l.depth > 0) {
 		l.add2(tPath, len(p))
 		return
 	}
@@ -225,9 +231,10 @@ func (l *lexer) operator(s string) {
 	}
 	for _, op := range operators {
 		if strings.HasPrefix(s, string(op)) {
-			if l.add2(op, len(op)); op == ":" {
+			if l.add2(op, len(op)); op == ":" && !l.language.newest() {
 				l.colon()
 			}
+			l.nest(op)
 			return
 		}
 	}
@@ -261,7 +268,11 @@ func (l *lexer) colon() {
 func (l *lexer) word(w string) {
 	switch w {
 	case "struct", "union", "enum":
-		l.structure(w)
+		if l.language.newest() {
+			l.tagged(w)
+		} else {
+			l.structure(w)
+		}
 		return
 	}
 	if text, ok := l.macros[w]; ok && words[w] == "" && text != w {
@@ -272,6 +283,9 @@ func (l *lexer) word(w string) {
 	k := tIdent
 	if known, ok := words[w]; ok {
 		k = known
+	}
+	if l.language.newest() {
+		k = newestKind(w, k)
 	}
 	l.add(k, w)
 }
@@ -287,11 +301,12 @@ func (l *lexer) expand(name, text string) {
 		l.fail("Macro recursion limit reached: %s, %s", name, text)
 		return
 	}
-	in := &lexer{f: newFile(l.f.name, text), here: l.here, step: l.step, macros: l.macros, expanding: l.expanding + 1, expanded: l.expanded, problems: l.problems}
+	in := &lexer{f: newFile(l.f.name, text), here: l.here, step: l.step, macros: l.macros, language: l.language, depth: l.depth, expanding: l.expanding + 1, expanded: l.expanded, problems: l.problems}
 	for in.at < len(text) && len(l.list)+len(in.list) < bounded.Tokens {
 		in.next()
 	}
 	l.list = append(l.list, in.list...)
+	l.depth = in.depth
 	l.here, l.step = in.here, in.step // bpftrace puts the text into the line
 }
 

@@ -79,6 +79,9 @@ type Type struct {
 	Clock string
 	// Own: the script itself has the bytes of the array or record, from a cast or a map. They are not in other memory.
 	Own bool
+	// Bool: the integer is a truth value. Names are the names of a record's fields; the record is a tuple.
+	Bool  bool
+	Names []string
 	// Made is the aggregate that an integer in a key or a tuple was read from; there it is a type of its own.
 	Made Kind
 }
@@ -90,6 +93,7 @@ func integer(size int, signed bool) *Type { return &Type{Kind: Integer, Size: si
 var (
 	int64T  = integer(8, true)
 	uint64T = integer(8, false)
+	boolT   = &Type{Kind: Integer, Size: 1, Bool: true}
 )
 
 func stringOf(size int) *Type { return &Type{Kind: String, Size: size} }
@@ -204,6 +208,8 @@ func (t *Type) text(w *ctype.Walk) string {
 		switch {
 		case t.Made != None:
 			return sign + t.Made.String()
+		case t.Bool:
+			return "bool"
 		case t.Name != "":
 			return "enum " + t.Name
 		case t.enum():
@@ -232,6 +238,9 @@ func (t *Type) text(w *ctype.Walk) string {
 			if list = append(list, f.text(w)); w.Full() {
 				break
 			}
+		}
+		if t.Names != nil {
+			return t.recordText(list)
 		}
 		return "(" + strings.Join(list, ",") + ")"
 	case Count, Sum, Min, Max, Avg, Stats:
@@ -316,7 +325,7 @@ func recordOf(r *ctype.Type) *Type {
 func (t *Type) same(o *Type) bool { return t.sameAt(o, 0) }
 
 func (t *Type) sameAt(o *Type, depth int) bool {
-	if t.Kind != o.Kind || t.Made != o.Made {
+	if t.Kind != o.Kind || t.Made != o.Made || t.Bool != o.Bool || len(t.Names) != len(o.Names) {
 		return false
 	}
 	if depth >= bounded.TypeDepth {
@@ -405,7 +414,9 @@ func (t *Type) widen(o *Type) *Type {
 		for i := range t.Fields {
 			list = append(list, t.Fields[i].widen(o.Fields[i]))
 		}
-		return tuple(list)
+		made := tuple(list)
+		made.Names = t.Names
+		return made
 	}
 	return t
 }

@@ -36,6 +36,9 @@ func (t *Type) printed(n int64) int64 {
 	return n & script.Mask(bits)
 }
 
+// newest reports whether the script is of 0.27.
+func (g *generator) newest() bool { return g.c.o.Language.newest() }
+
 // slot returns the number of bits of a place for a value of the type.
 func (t *Type) slot() int {
 	if t.isInt() && t.Size > 0 && t.Size < 8 {
@@ -55,6 +58,9 @@ func stored(v value, bits int) script.Expr { return convert(v.x, v.bits(), bits,
 // setVariable returns the content of a variable after v is stored in it. If v has fewer bytes than the variable,
 // the bytes above keep their content.
 func (g *generator) setVariable(to script.Local, t *Type, v value) script.Expr {
+	if g.newest() {
+		return convert(v.x, v.bits(), t.slot(), v.t.Signed)
+	}
 	width := (v.bits() + 7) &^ 7
 	if width >= t.slot() {
 		return script.Low(v.x, t.slot())

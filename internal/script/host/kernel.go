@@ -14,4 +14,6 @@ type Kernel struct {
 	Program func(file string) (*Program, error)
 	// HZ is the number of jiffies a second.
 	HZ int64
+	// CPUs is the number of processors, 0 if it is not known.
+	CPUs int
 }

@@ -1,0 +1,102 @@
+package attach
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kprobelab/internal/script/bpftrace"
+)
+
+// newest runs a script of 0.27 without a kernel. It returns the output, the messages and the exit code.
+func newest(t *testing.T, text string, o *bpftrace.Options) (out, said string, code int) {
+	t.Helper()
+	o.Language = bpftrace.Language27
+	s, err := bpftrace.Analyze("stdin", text, o, nil)
+	var p *bpftrace.Problems
+	if errors.As(err, &p) {
+		return "", p.Text(), 1
+	}
+	require.NoError(t, err)
+	var b, log bytes.Buffer
+	r, err := New(&Script{Program: s.Program, Probes: s.Probes, Words: bpftrace.Words{}, First: s.Start, Last: s.PrintMaps},
+		&Options{Out: &b, Log: func(l string) { log.WriteString(l + "\n") }, HZ: 250})
+	require.NoError(t, err)
+	r.Begin()
+	r.Wait(2e9)
+	r.End()
+	return b.String(), s.Warnings + log.String(), int(r.Code())
+}
+
+// otherwise are the features whose answer differs here, with the cause.
+var otherwise = map[string]string{
+	"dot_through_pointer": "a kernel's types", "dot_through_two_pointers": "a kernel's types", "ppid": "a kernel's types", "pcomm": "a kernel's types",
+	"leader": "a kernel's types", "offsetof_expression": "a kernel's types", "pid_namespace": "a kernel's task", "print_args": "a kernel's types",
+	"rawtracepoint_args": "a kernel's types", "rawtracepoint_module": "a kernel's tracepoints", "fentry_bpf": "a kernel's functions", "socket_cookie": "a kernel's functions",
+	"for_map_break": "a hash table has another order in each run", "kstack_build_id": "a program's stack",
+	"address_of": "addresses of the script's own memory are not there", "address_of_map": "addresses of the script's own memory are not there",
+	"tseries": "not there", "tseries_aggregate": "not there", "cat": "not there", "printf_gfp": "not there",
+	"cgroupid": "bpftrace dies", "unused_function": "bpftrace dies",
+}
+
+// The answers are bpftrace 0.27.1's, on Linux 6.18: the exit code, and the output of what is accepted.
+func TestFeaturesOf027(t *testing.T) {
+	b, err := os.ReadFile("../bpftrace/testdata/newest/features.txt")
+	require.NoError(t, err)
+	answers := map[string]struct {
+		Code int
+		Out  string
+	}{}
+	j, err := os.ReadFile("../bpftrace/testdata/newest/answers.json")
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(j, &answers))
+	same := 0
+	for _, f := range strings.Split(string(b), "## ")[1:] {
+		name, text, _ := strings.Cut(f, "\n")
+		if otherwise[name] != "" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			want, ok := answers[name]
+			require.True(t, ok)
+			out, said, code := newest(t, strings.TrimSpace(text), &bpftrace.Options{})
+			assert.Equal(t, want.Code != 0, code != 0, said)
+			if want.Code == 0 {
+				assert.Equal(t, strings.TrimSpace(want.Out), strings.TrimSpace(out), said)
+			}
+			same++
+		})
+	}
+	t.Logf("%d of %d features", same, len(answers))
+}
+
+// Named parameters are given behind the script, as --NAME or --NAME=VALUE.
+func TestGetoptTakesNamedParameters(t *testing.T) {
+	out, said, _ := newest(t, `begin { print((getopt("n", 3), getopt("t", "x"), getopt("b"), getopt("f", true))); exit(); }`,
+		&bpftrace.Options{Named: []string{"n=5", "t=word", "b", "f=false"}})
+	assert.Equal(t, "(5, word, true, false)\n\n\n", out, said)
+}
+
+// A record's fields are stored by their names, a macro's variables are its own.
+func TestNamesDoNotMix(t *testing.T) {
+	for text, want := range map[string]string{
+		`@r = (a=1, b=2); @r = (b=3, a=4); print(@r.a);`:                             "4\n",
+		`$x = 1; own(); print($x);`:                                                  "1\n",
+		`@m[1] = 2; let $v; if find(@m, 1, $v) { print($v); }`:                       "2\n",
+		`$a = 3; $b = $a > 2 ? { $c = $a; $c * 2 } : 0; print($b);`:                  "6\n",
+		`for $i : 0..2 { $t = ($i, "x"); print($t[0]); }`:                            "0\n1\n",
+		`if (1 == 2) { print(1); } else if true { print(2); }`:                       "2\n",
+		`print(comptime (2 * 3) + 1); print((uint8)255 + 1); print(5 == 5);`:         "7\n256\ntrue\n",
+		`$s = "abc"; $i = 1; print($s[$i]); print(str_concat($s, "d")); `:            "98\nabcd\n",
+		`$u = (uint8)0; $u--; print($u); $u = -1; @x = (uint8)255; @x++; print(@x);`: "-1\n@x: 256\n",
+	} {
+		out, said, _ := newest(t, "macro own() { $x = 5; $x } begin { "+text+" exit(); }", &bpftrace.Options{})
+		assert.True(t, strings.HasPrefix(out, want), "%s: %q %s", text, out, said)
+	}
+}
