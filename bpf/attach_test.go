@@ -68,7 +68,7 @@ func TestTrafficControlSeesPackets(t *testing.T) {
 		require.Empty(t, a.Run.Error)
 		require.Len(t, a.Run.Attached, 3)
 		require.Equal(t, "act_bpf 0\ncls_bpf 0\nsch_ingress 0\n", inGuest(t, l, "sleep 1; cut -d' ' -f1,3 /proc/modules"), "users of modules, when RCU's time is over")
-		require.JSONEq(t, `{"seen":[6,6,6]}`, string(a.Run.Maps[0].Entries[0].Value), "three requests and three replies")
+		require.Equal(t, `{"seen":[6,6,6]}`, string(a.Run.Maps[0].Entries[0].Value), "three requests and three replies")
 	})
 }
 

@@ -126,7 +126,7 @@ tests_race() {
 	# bpf: what one kernel after another is asked; TestShardsOfBPFAreOneRun asks several at once
 	guests="$guests|^Test(VariablesOfTheConfiguration|TypesThat(AreNotThere|AreNone)|Contracts(ThatAreNone)?|DamagedObjects|ObjectsOfBadWill|FieldsOfTheKernels|TypesOfAFile|Runs(WithoutEnd)?|LossesOfARun|CoverageIsTheLogOfBranches)\$"
 	# bpf/*attach*_test.go
-	guests="$guests|^TestTrafficControl(SeesPackets|WithoutItsModules)\$"
+	guests="$guests|^Test(TrafficControl(SeesPackets|WithoutItsModules)|TracepointsOfAProgram(ThatMoves)?)\$"
 	# shellcheck disable=SC2086
 	tests -race -short -timeout 30m -skip "$guests" $packages
 }

@@ -27,8 +27,8 @@ import (
 var errNotAsked = errors.New("not attached")
 
 // attach attaches a program as its section says, and detaches it.
-func (l *loader) attach(a *answer.Program, spec *ebpf.ProgramSpec, p *ebpf.Program) {
-	at, err := attachTo(spec, p)
+func (l *loader) attach(a *answer.Program, spec *ebpf.ProgramSpec, c *ebpf.Collection) {
+	at, err := l.attachTo(spec, c)
 	if errors.Is(err, errNotAsked) {
 		a.AttachError = err.Error()
 		return
@@ -53,8 +53,9 @@ func refused(err error) string {
 // loopback is the interface that programs of the network are attached to.
 const loopback = 1
 
-// attachTo chooses by the section's first word.
-func attachTo(s *ebpf.ProgramSpec, p *ebpf.Program) (io.Closer, error) {
+// attachTo attaches a program of a collection. It chooses by the section's first word.
+func (l *loader) attachTo(s *ebpf.ProgramSpec, c *ebpf.Collection) (io.Closer, error) {
+	p := c.Programs[s.Name]
 	kind, to, _ := strings.Cut(strings.TrimPrefix(s.SectionName, "?"), "/")
 	switch kind {
 	case "kprobe", "kretprobe":
@@ -68,6 +69,11 @@ func attachTo(s *ebpf.ProgramSpec, p *ebpf.Program) (io.Closer, error) {
 		return attachProbe(kind == "kretsyscall", "__x64_sys_"+to, p)
 	case "uprobe", "uprobe.s", "uretprobe", "uretprobe.s":
 		return attachUser(kind, to, p)
+	case "usdt", "usdt.s":
+		if to == "" {
+			return nil, unnamed(s)
+		}
+		return l.attachUSDT(to, p, c)
 	case "tracepoint", "tp":
 		group, name, ok := strings.Cut(to, "/")
 		if !ok {
@@ -138,15 +144,10 @@ func attachProbe(returns bool, to string, p *ebpf.Program) (io.Closer, error) {
 		}
 		attr.Ext2 = n
 	}
-	kind, err := bounded.ReadFile("/sys/bus/event_source/devices/kprobe/type", bounded.GuestFile)
-	if err != nil {
+	var err error
+	if attr.Type, err = unit("kprobe"); err != nil {
 		return nil, err
 	}
-	unit, err := strconv.ParseUint(strings.TrimSpace(string(kind)), 10, 32)
-	if err != nil {
-		return nil, err
-	}
-	attr.Type = uint32(unit)
 	if returns {
 		attr.Config = 1 // format/retprobe
 	}
@@ -158,6 +159,16 @@ func attachProbe(returns bool, to string, p *ebpf.Program) (io.Closer, error) {
 	at, err := attachEvent(attr, -1, 0, p)
 	runtime.KeepAlive(text)
 	return at, err
+}
+
+// unit is the number of the kernel's unit of probes, kprobe or uprobe.
+func unit(name string) (uint32, error) {
+	text, err := bounded.ReadFile("/sys/bus/event_source/devices/"+name+"/type", bounded.GuestFile)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32)
+	return uint32(n), err
 }
 
 // attachEvent attaches to a perf event, by the kernel's calls as libbpf makes them: their errno is the answer.
@@ -241,6 +252,10 @@ func attachUser(kind, to string, p *ebpf.Program) (io.Closer, error) {
 	file, name, ok := strings.Cut(to, ":")
 	if !ok {
 		return nil, fmt.Errorf("%w: the section does not say to what", errNotAsked)
+	}
+	file, err := inGuest(file)
+	if err != nil {
+		return nil, err
 	}
 	program, err := link.OpenExecutable(file)
 	if err != nil {

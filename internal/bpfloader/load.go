@@ -34,6 +34,8 @@ type loader struct {
 	// contract has completed the object. targets are the programs to which others are attached.
 	contract contract.Contract
 	targets  map[string]*ebpf.Collection
+	// described has the numbers of arguments of USDT in each map of them.
+	described map[*ebpf.Map]map[string]uint32
 }
 
 // files names the loader's input: the object, and, where a name is given, types in place of the kernel's and a contract.
@@ -46,11 +48,13 @@ func open(f files, verbose bool) (*loader, error) {
 		return nil, err
 	}
 	object, weak := withoutWeak(object)
+	values := settled(object, weak)
+	object = withConstants(object, values)
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
 	if err != nil {
 		return nil, err
 	}
-	leaveZero(spec, weak)
+	leaveOut(spec, values)
 	// The library goes on without .BTF.ext where one of its records names a type that there is not: the program would load as it is.
 	if _, ext, err := btf.LoadSpecAndExtInfosFromReader(bytes.NewReader(object)); err == nil && ext == nil && bytes.Contains(object, []byte(".BTF.ext\x00")) {
 		return nil, errors.New("its .BTF.ext is damaged: a record names a type that is not in .BTF")
@@ -71,7 +75,7 @@ func open(f files, verbose bool) (*loader, error) {
 			m.InnerMap.MaxEntries = entries(m.InnerMap)
 		}
 	}
-	l := &loader{spec: spec, verbose: verbose, targets: map[string]*ebpf.Collection{}}
+	l := &loader{spec: spec, verbose: verbose, targets: map[string]*ebpf.Collection{}, described: map[*ebpf.Map]map[string]uint32{}}
 	if f.types != "" {
 		text, err := bounded.ReadFile(f.types, bounded.BPFTypes)
 		if err != nil {
@@ -200,7 +204,7 @@ func (l *loader) program(p *ebpf.ProgramSpec) *answer.Program {
 	a.Log = cut(a.Log)
 	if c != nil {
 		defer c.Close()
-		l.attach(a, p, c.Programs[p.Name])
+		l.attach(a, p, c)
 	}
 	return a
 }

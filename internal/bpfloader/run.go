@@ -55,7 +55,7 @@ func (l *loader) run(names []string, tell func(answer.Line) error) error {
 	}
 	done := &answer.Run{}
 	for _, name := range names {
-		at, err := attachTo(l.spec.Programs[name], r.c.Programs[name])
+		at, err := l.attachTo(l.spec.Programs[name], r.c)
 		switch {
 		case err == nil:
 			done.Attached = append(done.Attached, name)

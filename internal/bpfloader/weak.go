@@ -10,14 +10,17 @@ import (
 	"strings"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/features"
 	"golang.org/x/sys/unix"
 
 	"kprobelab/internal/bounded"
 )
 
-// withoutWeak makes weak external variables of the kernel's configuration (extern int CONFIG_X __kconfig __weak) global ones, and
-// returns their names: cilium/ebpf 0.22 refuses a whole object for a weak one. A damaged object stays as it is: the reader says what is wrong with it.
+// withoutWeak makes weak maps (those of libbpf's usdt.bpf.h) global ones, and weak external variables of the kernel's configuration
+// (extern int CONFIG_X __kconfig __weak), whose names it returns: cilium/ebpf 0.22 refuses a whole object for a weak one. A damaged object
+// stays as it is: the reader says what is wrong with it.
 func withoutWeak(object []byte) (global []byte, weak []string) {
 	f, err := elf.NewFile(bytes.NewReader(object))
 	if err != nil || f.Class != elf.ELFCLASS64 {
@@ -31,34 +34,64 @@ func withoutWeak(object []byte) (global []byte, weak []string) {
 	}
 	global = slices.Clone(object)
 	for i, s := range symbols {
-		if elf.ST_BIND(s.Info) != elf.STB_WEAK || s.Section != elf.SHN_UNDEF || !strings.HasPrefix(s.Name, "CONFIG_") && !strings.HasPrefix(s.Name, "LINUX_") {
+		variable := s.Section == elf.SHN_UNDEF && (strings.HasPrefix(s.Name, "CONFIG_") || strings.HasPrefix(s.Name, "LINUX_"))
+		isMap := s.Section > elf.SHN_UNDEF && int(s.Section) < len(f.Sections) && f.Sections[s.Section].Name == ".maps"
+		if elf.ST_BIND(s.Info) != elf.STB_WEAK || !variable && !isMap {
 			continue
 		}
 		// Symbols leaves out the first, which is empty. st_info is the fifth byte of a symbol.
 		if at := table.Offset + uint64(i+1)*elf.Sym64Size + 4; at < uint64(len(global)) {
 			global[at] = elf.ST_INFO(elf.STB_GLOBAL, elf.ST_TYPE(s.Info))
-			weak = append(weak, s.Name)
+			if variable {
+				weak = append(weak, s.Name)
+			}
 		}
 	}
 	return global, weak
 }
 
-// leaveZero takes weak variables that the kernel's configuration does not have out of .kconfig, so that they stay 0, as with libbpf.
-// cilium/ebpf has an error for them. Without a configuration it says so itself.
-func leaveZero(spec *ebpf.CollectionSpec, weak []string) {
-	var all *btf.Datasec
-	if len(weak) == 0 || spec.Types == nil || spec.Types.TypeByName(".kconfig", &all) != nil {
-		return
+// cookies is the variable that says whether probes carry cookies.
+const cookies = "LINUX_HAS_BPF_COOKIE"
+
+// settled are the values of variables of .kconfig for which cilium/ebpf has an error, as libbpf has them: 0 for weak ones that the kernel's
+// configuration does not have. Without a configuration the library says so itself.
+func settled(object []byte, weak []string) map[string]uint64 {
+	values := map[string]uint64{}
+	if bytes.Contains(object, []byte(cookies+"\x00")) {
+		values[cookies] = 0
+		if hasCookies() {
+			values[cookies] = 1
+		}
+	}
+	if len(weak) == 0 {
+		return values
 	}
 	config, err := configuration()
 	if err != nil {
+		return values
+	}
+	for _, name := range weak {
+		if strings.HasPrefix(name, "CONFIG_") && !bytes.Contains(config, []byte("\n"+name+"=")) {
+			values[name] = 0
+		}
+	}
+	return values
+}
+
+// leaveOut takes variables that have their values elsewhere out of .kconfig.
+func leaveOut(spec *ebpf.CollectionSpec, values map[string]uint64) {
+	var all *btf.Datasec
+	if len(values) == 0 || spec.Types == nil || spec.Types.TypeByName(".kconfig", &all) != nil {
 		return
 	}
 	all.Vars = slices.DeleteFunc(all.Vars, func(v btf.VarSecinfo) bool {
-		name := v.Type.TypeName()
-		return slices.Contains(weak, name) && strings.HasPrefix(name, "CONFIG_") && !bytes.Contains(config, []byte("\n"+name+"="))
+		_, elsewhere := values[v.Type.TypeName()]
+		return elsewhere
 	})
 }
+
+// hasCookies reports whether a program can ask for the number that its attachment has.
+func hasCookies() bool { return features.HaveProgramHelper(ebpf.Kprobe, asm.FnGetAttachCookie) == nil }
 
 // configuration reads the kernel's configuration from where cilium/ebpf does, after an empty line.
 func configuration() ([]byte, error) {

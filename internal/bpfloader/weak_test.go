@@ -59,6 +59,27 @@ func TestWeakVariablesOfTheConfiguration(t *testing.T) {
 	}
 }
 
+// TestVariablesThatGetASection: an external variable is defined, in a section with its value, and a damaged object stays as it is.
+func TestVariablesThatGetASection(t *testing.T) {
+	object := withSymbol(t, "LINUX_HAS_BPF_COOKIE", elf.ST_INFO(elf.STB_GLOBAL, elf.STT_NOTYPE), elf.SHN_UNDEF)
+	before := bytes.Clone(object)
+	after := withConstants(object, map[string]uint64{"LINUX_HAS_BPF_COOKIE": 7, "CONFIG_X": 1})
+	assert.Equal(t, before, object, "the object itself stays")
+	f, err := elf.NewFile(bytes.NewReader(after))
+	require.NoError(t, err)
+	symbols, err := f.Symbols()
+	require.NoError(t, err)
+	s := f.Sections[symbols[0].Section]
+	assert.Equal(t, ".rodata.kprobelab", s.Name)
+	data, err := s.Data()
+	require.NoError(t, err)
+	assert.Equal(t, binary.LittleEndian.AppendUint64(nil, 7), data)
+	assert.Equal(t, before, withConstants(object, map[string]uint64{"CONFIG_X": 1}))
+	for cut := range before {
+		assert.NotPanics(t, func() { withConstants(before[:cut], map[string]uint64{"LINUX_HAS_BPF_COOKIE": 7}) })
+	}
+}
+
 // withSymbol is an object whose one symbol has another name, info and section.
 func withSymbol(t *testing.T, name string, info byte, section elf.SectionIndex) []byte {
 	object := sections.Object("kprobe/" + name)

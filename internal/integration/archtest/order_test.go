@@ -68,7 +68,8 @@ var alone = map[string][]string{
 	// The loader of BPF programs runs in a guest: it knows the answers, and nothing of ours beside.
 	"bpf/answer":         {"internal/printable"},
 	"bpf/contract":       {},
-	"internal/bpfloader": {"bpf/answer", "bpf/contract", "internal/bounded", "internal/printable"},
+	"internal/bpfloader": {"bpf/answer", "bpf/contract", "internal/bounded", "internal/printable", "internal/sdt"},
+	"internal/sdt":       {"internal/bounded"},
 	// Shards divide lists of whatever a command has.
 	"shard": {"errno", "x86"},
 	// A command line and a terminal do not know kernels and probes.
