@@ -102,6 +102,9 @@ const (
 	// DumpPages bounds the pages that the bitmaps of a kdump file tell of: memory ends below 1 TiB.
 	// Test: TestFramesThatAlternate
 	DumpPages = 1 << 28
+	// DumpTables bounds the page tables of a dump that are kept for the next look at them: 4 MiB.
+	// Test: TestTablesOfAFileAreBounded
+	DumpTables = 1024
 	// DumpKernel bounds the kernel's mapping in a dump, in bytes, from its first to its last page.
 	// Test: TestDumpsThatAskForMuch
 	DumpKernel = 512 << 20

@@ -3,6 +3,7 @@ package vmcore
 import (
 	"errors"
 
+	"kprobelab/internal/bounded"
 	"kprobelab/x86"
 )
 
@@ -12,13 +13,18 @@ type PhysReader interface {
 }
 
 // Space is a virtual address space: page tables in physical memory. It is read from
-// one goroutine at a time, and sees changes of the tables.
+// one goroutine at a time, and sees changes of the tables, but not in a file.
 type Space struct {
 	mem    PhysReader
 	root   uint64
 	levels int
 	entry  [8]byte
+	kept   keptTables
 }
+
+// keptTables are page tables that were read from a file, by their physical address. Without them (nil), each
+// entry is read when it is looked at.
+type keptTables map[uint64]*[PageSize]byte
 
 // NewSpace is the address space of a value of CR3, whose page tables have 4 or 5
 // levels.
@@ -27,15 +33,24 @@ func NewSpace(mem PhysReader, cr3 uint64, levels int) *Space {
 }
 
 // Space is the address space of a value of CR3 in the dump.
-func (c *Core) Space(cr3 uint64, levels int) *Space { return NewSpace(c, cr3, levels) }
+func (c *Core) Space(cr3 uint64, levels int) *Space {
+	s := NewSpace(c, cr3, levels)
+	s.kept = keptTables{}
+	return s
+}
+
+// of is the address space of another top table of the same memory.
+func (s *Space) of(root uint64) *Space {
+	return &Space{mem: s.mem, root: root, levels: s.levels, kept: s.kept}
+}
 
 // KernelHalf is the address space with the kernel mapped, of one that may be the
 // user's. Only where page table isolation is on are there two: the top tables of a
 // process lie beside each other, the user's second (arch/x86/mm/pti.c).
-func (s *Space) KernelHalf() *Space { return NewSpace(s.mem, s.root&^PageSize, s.levels) }
+func (s *Space) KernelHalf() *Space { return s.of(s.root &^ PageSize) }
 
 // UserHalf is the address space that user mode has under page table isolation.
-func (s *Space) UserHalf() *Space { return NewSpace(s.mem, s.root|PageSize, s.levels) }
+func (s *Space) UserHalf() *Space { return s.of(s.root | PageSize) }
 
 // Bits of page table entries (SDM Vol. 3, "Paging", "4-Level Paging and 5-Level
 // Paging").
@@ -93,12 +108,34 @@ func (s *Space) Translate(va x86.Addr) (Translation, error) {
 
 // read reads an entry. A dump leaves out page tables only if they are zero.
 func (s *Space) read(phys uint64) (uint64, error) {
+	if t := s.table(phys &^ (PageSize - 1)); t != nil {
+		return le.Uint64(t[phys%PageSize:]), nil
+	}
 	var filtered *FilteredError
 	err := s.mem.ReadPhys(phys, s.entry[:])
 	if errors.As(err, &filtered) && filtered.Level&levelZero != 0 {
 		return 0, nil
 	}
 	return le.Uint64(s.entry[:]), err
+}
+
+// table is a page table of a file; nil if its entries have to be read one by one, also because the file has not all of it.
+func (s *Space) table(phys uint64) *[PageSize]byte {
+	if s.kept == nil {
+		return nil
+	}
+	if t := s.kept[phys]; t != nil {
+		return t
+	}
+	t := new([PageSize]byte)
+	if s.mem.ReadPhys(phys, t[:]) != nil {
+		return nil
+	}
+	if len(s.kept) == bounded.DumpTables {
+		clear(s.kept)
+	}
+	s.kept[phys] = t
+	return t
 }
 
 // canonical: the untranslated high bits all equal the highest translated bit.
