@@ -58,7 +58,7 @@ func (img *Image) answer(a Answer) {
 }
 
 // Standing says in a few words how far the profile can be trusted: whether its
-// release is one that was compared with a kernel, and whether the image's own
+// release is one whose profile was compared field by field, and whether the image's own
 // functions were asked.
 func (img *Image) Standing() string {
 	if img.opts.Profile != nil {

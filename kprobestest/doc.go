@@ -55,6 +55,8 @@
 // machine runs nothing more.
 //
 // It must not know what is tested: it has no functions of its own to probe,
-// and no opinion on what a probe should see. The machine needs cgo on
-// linux/amd64; in other builds the package is empty.
+// and no opinion on what a probe should see.
+//
+// The package is the same in every build. Without the build tag unicorn, machines run on the
+// engine in Go.
 package kprobestest

@@ -38,7 +38,7 @@ type Config struct {
 	// FaultHandler is true where a kprobe has a fault_handler (to 5.13).
 	FaultHandler bool
 	// ExceptionTableInHandlers is true where a fault in a handler consults
-	// the exception table from within kprobes (to 4.4; docs/spec 7.3).
+	// the exception table from within kprobes (to 4.19; docs/spec 7.3).
 	ExceptionTableInHandlers bool
 	// ModuleBase is the first address of module space, where slots and
 	// detour buffers live too: 0xffffffffc0000000 with RANDOMIZE_BASE,
@@ -77,16 +77,16 @@ type Log struct {
 	// and later).
 	Prefix string
 	// DumpFields prints a probe that could not be handled by the names of its
-	// fields (6.1 and later).
+	// fields (5.16 and later).
 	DumpFields bool
 	// EnabledBool: a write to kprobes/enabled is read as the kernel reads a
-	// boolean (6.1 and later; before, y, Y, 1, n, N and 0 only).
+	// boolean (5.16 and later; before, y, Y, 1, n, N and 0 only).
 	EnabledBool bool
 	// ArmErrors: arming and disarming all probes counts failures in the log
 	// line (4.16 and later).
 	ArmErrors bool
 	// OptimizationWords: the line about debug.kprobes-optimization is the long
-	// one (6.1 and later).
+	// one (5.16 and later).
 	OptimizationWords bool
 }
 
@@ -148,7 +148,7 @@ type Resolve struct {
 	// with ENOENT (5.18 and later; before, it fails later).
 	NeedsSymbol bool
 	// SkipENDBR: with IBT, offset 0 and 4 both mean the entry and the probe
-	// is placed after the ENDBR (5.18 and later, CONFIG_X86_KERNEL_IBT).
+	// is placed after the ENDBR (CONFIG_X86_KERNEL_IBT).
 	SkipENDBR bool
 	// NoplPoison: the kernel writes nopl -42(%rax) over an ENDBR that nothing needs (6.18 and
 	// later); before, nopw (%rax).
@@ -168,28 +168,28 @@ type Resolve struct {
 type Check struct {
 	// ModulePinned: a probe in a module keeps it from being unloaded (2.6.18).
 	ModulePinned bool
-	// ModuleErrno gives ENOENT for a module that is going away (4.4 and
+	// ModuleErrno gives ENOENT for a module that is going away (3.1 and
 	// later; before, EINVAL).
 	ModuleErrno bool
 	// ModuleGoingFirst refuses the text of a module that is going away before the check of reserved
 	// text (6.14 and later).
 	ModuleGoingFirst bool
 	// ModuleAskedTwice looks up the module of an address twice; an address whose module has gone in
-	// between counts as the kernel's own text (to 6.8; docs/bugs.md, no. 19).
+	// between counts as the kernel's own text (to 6.8; bug 19 in docs/bugs.md).
 	ModuleAskedTwice bool
 	// ProbesBeforeLabels: the probes that wait for a module are registered before its
-	// jump labels are known (no named profile; docs/bugs.md, no. 24).
+	// jump labels are known (no named profile; bug 24 in docs/bugs.md).
 	ProbesBeforeLabels bool
 	// JprobeEntry refuses a jprobe whose handler is not a function's entry
 	// (4.4; docs/spec 6).
 	JprobeEntry bool
-	// Reregistration refuses an object that is already registered (4.4 and later).
+	// Reregistration refuses an object that is already registered (2.6.33 and later).
 	Reregistration bool
 	// ReregistrationWarns logs a warning as well (6.1; not in 5.10).
 	ReregistrationWarns bool
 	// GateArea refuses the vsyscall page (6.0 and later, and stable releases).
 	GateArea bool
-	// JumpLabels refuses an address inside a jump-label site (4.4 and later).
+	// JumpLabels refuses an address inside a jump-label site (2.6.37 and later).
 	JumpLabels bool
 	// SMPLocks: the places of lock prefixes are reserved text, because the
 	// kernel, which has run with one CPU so far, may still patch them back. No
@@ -197,7 +197,7 @@ type Check struct {
 	SMPLocks bool
 	// StaticCalls refuses an address inside an inline static-call site (5.10 and later).
 	StaticCalls bool
-	// BugTable refuses the ud2 of a BUG or WARN (5.8 and later).
+	// BugTable refuses the ud2 of a BUG or WARN (5.4 and later, and stable releases).
 	BugTable bool
 	// CFISymbols refuses symbols named __cfi_* and __pfx_* (6.5 and later, and
 	// stable releases).
@@ -211,7 +211,7 @@ type Check struct {
 	// for that, and refuses with EILSEQ too what it cannot decode.
 	CFITraps bool
 	// Boundary tests that decoding from the symbol's start reaches the
-	// address (4.4 and later).
+	// address (2.6.33 and later).
 	Boundary bool
 	// PaddingInt3 accepts an int3 met on the way there as padding (6.2 and
 	// 6.1.y); before, any int3 fails the test.
@@ -243,15 +243,15 @@ type Slot struct {
 	// BoostTable, where it is known, overrides BoostRule.
 	BoostTable BoostTable
 	// BoostDecidedAtBuild: a post_handler prevents boosting when the slot is
-	// built (5.10 and later); before, when the probe is hit.
+	// built (5.13 and later, and Debian's 5.10); before, when the probe is hit.
 	BoostDecidedAtBuild bool
 	// LazyBoost appends the jump after the first stepped hit (to 4.11).
 	LazyBoost bool
-	// RefuseInt3 refuses to copy an int3 (4.4 and later; before, it is
+	// RefuseInt3 refuses to copy an int3 (3.4 and later; before, it is
 	// stepped in place).
 	RefuseInt3 bool
 	// RefuseMasking refuses pop ss and mov ss, and forced-emulation prefixes
-	// (5.8 and later).
+	// (4.17 and later, and stable releases).
 	RefuseMasking bool
 	// Emulate is true where branches and flag instructions are emulated and
 	// far or memory-indirect ones refused (5.13, and Debian's 5.10).
@@ -301,7 +301,7 @@ type Step struct {
 	// NestedPostDisarms: a hit inside a post handler disarms the inner probe
 	// for good (2.6.18); later it is counted as missed.
 	NestedPostDisarms bool
-	// NestedReenterBUG: a hit while REENTER is unrecoverable (4.4 and later).
+	// NestedReenterBUG: a hit while REENTER is unrecoverable (2.6.33 and later).
 	NestedReenterBUG bool
 
 	// Quirks of the emulation (docs/spec 2.7, 14.5). False means the processor's behaviour.
@@ -333,13 +333,13 @@ type Step struct {
 	// never are, and JG always (5.13 to 5.19).
 	JLENeedsBoth bool
 	// FarJumpUnseen takes a far jump through memory for no jump, so that ip is moved
-	// after the step (no named profile; docs/bugs.md, no. 10).
+	// after the step (no named profile; bug 10 in docs/bugs.md).
 	FarJumpUnseen bool
 	// GroupUnread does not read the ModRM byte of FF, which says whether it is a call
-	// or a jump (no named profile; docs/bugs.md, no. 11).
+	// or a jump (no named profile; bug 11 in docs/bugs.md).
 	GroupUnread bool
 	// StatusKept: a step whose probe has no post handler leaves the status that it is
-	// under way (no named profile; docs/bugs.md, no. 13b).
+	// under way (no named profile; bug 13b in docs/bugs.md).
 	StatusKept bool
 	// OneDebugStack: a #DB inside another's handler has the same stack, and overwrites the frame of
 	// the outer one (5.8 and later).
@@ -362,13 +362,13 @@ type Step struct {
 
 // Kret is the behaviour of return probes (docs/spec 5).
 type Kret struct {
-	// EntryOnly refuses an address that is not a function entry (5.8 and later).
+	// EntryOnly refuses an address that is not a function entry (4.12 and later).
 	EntryOnly bool
 	// EntryErrno passes resolution errors through; before, all are EINVAL
-	// (6.1 and later, and Debian's 5.10).
+	// (5.11 and later, and stable releases).
 	EntryErrno bool
 	// LateReregistration looks whether the object is registered already only after its
-	// instances were made anew (to 5.10, and stable releases; docs/bugs.md, no. 26).
+	// instances were made anew (to 5.10, and stable releases; bug 26 in docs/bugs.md).
 	LateReregistration bool
 	// MaxDataSize is the largest DataSize, E2BIG above it; 0 means no limit.
 	MaxDataSize int
@@ -392,7 +392,7 @@ type Kret struct {
 	// replaced by the probe of the oldest one. Empty: there is a BUG without a message. Rethook has
 	// its own.
 	LostReturn string
-	// MissedInNMI misses every call that is probed in an NMI (4.4 to 5.9). With
+	// MissedInNMI misses every call that is probed in an NMI (3.17 to 5.9). With
 	// Step.Int3IsNMI, as in 5.8, that is every return probe whose entry is hit
 	// through an int3: those on a fentry site or optimized work.
 	MissedInNMI bool
@@ -410,13 +410,13 @@ type Kret struct {
 // Ftrace is the arming and disarming of probes on fentry sites.
 type Ftrace struct {
 	// PostCleared: when the last member with a post handler leaves, the probe is counted in the
-	// tracer's other registration, where it is not (5.6 to 6.0; docs/bugs.md, no. 25).
+	// tracer's other registration, where it is not (5.4 to 6.0; bug 25 in docs/bugs.md).
 	PostCleared bool
 	// KilledFails: once the tracer was killed a probe cannot be disarmed, and stays in the
-	// table while its owner frees it (docs/bugs.md, no. 35).
+	// table while its owner frees it (bug 35 in docs/bugs.md).
 	KilledFails bool
 	// RefusedIsEnabled: a member of an aggregate that could not be armed counts as
-	// enabled all the same (docs/bugs.md, no. 18).
+	// enabled all the same (bug 18 in docs/bugs.md).
 	RefusedIsEnabled bool
 }
 
@@ -461,7 +461,7 @@ type Optimize struct {
 	// Int3Blocks: any int3 in the function prevents it (to 6.1, and not in its stable releases).
 	Int3Blocks bool
 	// Int3Tail: int3s from an address to the function's end are padding, which
-	// does not (5.11 to 6.1.1).
+	// does not (5.10 to 6.1, and not in its stable releases).
 	Int3Tail bool
 	// IRQEntryText: in the text of interrupt entry it is prevented, as in the text of entry (4.14
 	// to 5.7).
@@ -486,7 +486,7 @@ type Optimize struct {
 	// later, while it is not disarmed.
 	EnabledNeighboursOnly bool
 	// FirstProbeEndsSearch: the search for the jump that runs over an address
-	// ends at the nearest probe before it, whatever that is (to 7.1; stable
+	// ends at the nearest probe before it, whatever that is (to 7.2; stable
 	// releases of 2026 go on).
 	FirstProbeEndsSearch bool
 	// RecoversUnlistedOnly: the bytes under a jump are not known while the jump waits to be undone
@@ -496,13 +496,13 @@ type Optimize struct {
 	// run over it is queued again (7.0 and later).
 	RetriesHeldBack bool
 	// FlagClearedFirst: who takes a jump back at once clears OPTIMIZED before the
-	// text is changed (no named profile; docs/bugs.md, no. 3).
+	// text is changed (no named profile; bug 3 in docs/bugs.md).
 	FlagClearedFirst bool
 	// FreeingNeedsUndo: the worker looks at the freeing list only where it had a
-	// jump to undo (no named profile; docs/bugs.md, no. 5).
+	// jump to undo (no named profile; bug 5 in docs/bugs.md).
 	FreeingNeedsUndo bool
 	// TextMutexFirst: the worker takes text_mutex before kprobe_mutex (no named
-	// profile; docs/bugs.md, no. 17).
+	// profile; bug 17 in docs/bugs.md).
 	TextMutexFirst bool
 	// DelayJiffies is the worker's delay.
 	DelayJiffies int

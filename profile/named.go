@@ -64,11 +64,11 @@ func (c *Config) Line() string {
 	return strings.Replace(line, " boosting", " no boosting", 1)
 }
 
-// Names lists the named profiles that were compared with a kernel, oldest first.
+// Names lists the named profiles that were compared field by field, with the kernel or with its source, oldest first.
 func Names() []string { return modelNames(func(m *Model) bool { return m.Compared }) }
 
 // Derived lists the other profiles that Named knows, oldest first: they follow
-// from the dates of changes and were not compared with a kernel field by field.
+// from the dates of changes and were not compared field by field.
 func Derived() []string { return modelNames(func(m *Model) bool { return !m.Compared }) }
 
 // All lists every name that Named knows, oldest first.
@@ -130,7 +130,7 @@ type Standing string
 
 // The standings.
 const (
-	// Modelled: the series belongs to a named profile, which was compared with a kernel.
+	// Modelled: the series belongs to a named profile that was compared field by field.
 	Modelled Standing = "modelled"
 	// Between: the fields follow from the dates of changes.
 	Between Standing = "between models"
@@ -154,7 +154,7 @@ func (v Version) Standing() Standing {
 	return Between
 }
 
-// The multipliers of hash_64 before and since 4.7.
+// The multipliers of hash_64 to 4.5, and from 4.6 on.
 const (
 	goldenRatioPrime = 0x9e37fffffffc0001
 	goldenRatio      = 0x61c8864680b583eb

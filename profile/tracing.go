@@ -67,10 +67,9 @@ type Tracing struct {
 	Types FetchTypes
 	// CommFetch: $comm can be fetched (4.8 and later).
 	CommFetch bool
-	// ArgFetch: $argN, immediates, arrays and user memory can be fetched (4.20
-	// to 5.4 brought them).
+	// ArgFetch: $argN and arrays can be fetched, and immediates and user memory (4.20 and later).
 	ArgFetch bool
-	// CommUpper: $COMM is $comm (6.1 and later, and 5.10.y).
+	// CommUpper: $COMM is $comm (6.0 and later, and stable releases).
 	CommUpper bool
 	// LoneQuote takes an immediate text that is one quotation mark for an empty
 	// text (5.4 to 6.19, and not in stable releases of 2026); after, it is not closed.
@@ -140,7 +139,7 @@ type Tracing struct {
 	// (strncpy_from_user_nofault, to 6.14).
 	EmptyUserFaults bool
 
-	// BareArrays declares an array in format without its length (6.1 and later).
+	// BareArrays declares an array in format without its length (5.18 and later).
 	BareArrays bool
 	// MigrateDisable: a line of trace has a fifth flag, and the first flag covers bottom halves too
 	// (5.15 and later).

@@ -3,9 +3,7 @@
 // Each comes with its floor, the engine's time for the same traps and instructions in the same run,
 // and with the figure of the kernel's documentation.
 //
-// It must not know flags, terminals or files: measurements come out as data. It is the only package
-// that looks at the host's clock.
+// It must not know flags, terminals or files: measurements come out as data.
 //
-// The paths, a processor's times (Hardware) and the form of the results are in every build;
-// measuring needs the engine, with cgo on linux/amd64.
+// It measures on any engine of the build; a result names the engine.
 package bench

@@ -3,7 +3,6 @@
 // guest, runs tasks made of calls, and registers the probes that the kernel's
 // sample modules register.
 //
-// It must not know flags, terminals or how anything is printed. What needs the
-// machine is built with cgo on linux/amd64 only; binding a call to an image is
-// always there.
+// It must not know flags, terminals or how anything is printed, nor which
+// engine its machine has.
 package session

@@ -139,7 +139,7 @@ const (
 	OptUnreadable
 	// OptUndecodable: the kernel's decoder does not know an instruction of the function.
 	OptUndecodable
-	// Int3InFunction: there is an int3 in the function (to 5.9).
+	// Int3InFunction: there is an int3 in the function (to 6.1).
 	Int3InFunction
 	// IndirectJump: there is an indirect jump in the function.
 	IndirectJump

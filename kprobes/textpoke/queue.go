@@ -41,6 +41,6 @@ type Array struct {
 	// Shared: there is one array for both (6.16 and later).
 	Shared bool
 	// Appended: a single change is appended to the changes that wait in the array, in whatever
-	// order (docs/bugs.md, no. 34).
+	// order (bug 34 in docs/bugs.md).
 	Appended bool
 }

@@ -53,7 +53,9 @@ rules themselves are in [rules.md](rules.md) and [spec/](spec/README.md).
 
 ## Named profiles
 
-| name | release | compared with a kernel | |
+Compared: every field was compared with that kernel, or with its source.
+
+| name | release | compared | |
 |---|---|---|---|
 `
 
