@@ -59,7 +59,7 @@ func (k *Kprobes) hit(cpu *cpuState, p *Kprobe, regs *x86.PtRegs) bool {
 }
 
 // vanished sends the CPU back to an address whose breakpoint was removed after
-// the trap (to 6.1).
+// the trap (to 6.2).
 func (k *Kprobes) vanished(cpu *cpuState, addr x86.Addr, regs *x86.PtRegs) bool {
 	if !k.c.Step.VanishedInt3 {
 		return false
