@@ -20,7 +20,7 @@ func TestNearest(t *testing.T) {
 		"4.18.0-el8": "4.14", "4.19.0": "4.19", "5.4.0-generic": "5.4", "5.7": "5.4", "5.10.0-32-cloud-amd64": "5.10",
 		"5.14.0": "5.10", "5.15.0": "5.15", "5.19.0": "5.15", "6.1.0-56": "6.1", "6.5.1": "6.1", "6.6.1": "6.6",
 		"6.8.0-45-generic": "6.8", "6.11": "6.9", "6.12.107+deb13": "6.12", "6.16": "6.12", "6.19": "6.18", "7.2": "7.0",
-		"7.3.4": "7.3", "8.0": "7.3",
+		"7.3.4": "7.3", "80.0": newest.String(),
 	} {
 		require.Equal(t, want, version(t, release).Nearest(), release)
 	}
@@ -161,7 +161,7 @@ func TestReleases(t *testing.T) {
 func TestStanding(t *testing.T) {
 	for release, want := range map[string]Standing{
 		"4.4.1": Modelled, "5.10.5": Modelled, "6.12.90": Modelled, "5.4": Between, "5.15.0-91": Between, "6.19": Between,
-		"7.3.4": Between, "7.4": Newer, "8.0": Newer,
+		"7.3.4": Between, "80.0": Newer,
 	} {
 		require.Equal(t, want, version(t, release).Standing(), release)
 	}
