@@ -111,8 +111,8 @@ conformance: ## boot Debian's kernels under QEMU's emulation, and compare their 
 conformance-all: ## the same with every kernel that Debian's suites offer, JOBS at once; restartable
 	@scripts/conformance-all.sh
 
-conformance-table: ## put the results of conformance-all into docs/conformance.md
-	@go run ./internal/tools/conformance/table -kept .cache/conformance/kept -data docs/conformance.jsonl -page docs/conformance.md
+conformance-table: ## put the results of conformance-all into docs/measured/conformance.md
+	@go run ./internal/tools/conformance/table -kept .cache/conformance/kept -data docs/measured/conformance.jsonl -page docs/measured/conformance.md
 
 conformance-bpftrace: $(if $(ATTACH)$(BEGIN),build) ## compare what bpftrace says of 3,000 scripts with what is said here; ATTACH=500: which probes attach, on a booted kernel; BEGIN=2000: all output of BEGIN scripts
 	@$(alone)scripts/conformance-bpftrace$(if $(ATTACH),-attach,$(if $(BEGIN),-begin)).sh
@@ -257,14 +257,14 @@ hostile: build ## attack the program for DURATION (10m), as a hostile user would
 bench: deps ## all benchmarks, with allocations
 	@go test -run '^$$' -bench . -benchmem ./...
 
-bench-docs: build ## measure what a hit costs, and write docs/cost.md and its plot
+bench-docs: build ## measure what a hit costs, and write docs/measured/cost.md and its plot
 	@scripts/bench-docs.sh bin/kprobelab
 
 bench-booted: deps ## a program on a booted kernel, under QEMU and here; going back, and memory of many machines
 	@go test -run '^$$' -bench '^BenchmarkFilesBesideQEMU$$' -benchtime 20000x -count $(or $(COUNT),3) -timeout 1h ./internal/integration/running 2>&1 | scripts/measured.sh
 	@go test -run '^$$' -bench '^BenchmarkBooted' -timeout 1h ./kprobestest 2>&1 | scripts/measured.sh
 
-bench-qemu: build ## the same on real kernels under QEMU's emulation, side by side, into docs/cost-qemu.md
+bench-qemu: build ## the same on real kernels under QEMU's emulation, side by side, into docs/measured/cost-qemu.md
 	@scripts/bench-qemu.sh bin/kprobelab
 
 bench-scan: build ## scan of a whole kernel image against objdump -d of its text

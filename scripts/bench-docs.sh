@@ -1,10 +1,10 @@
 #!/bin/sh
-# bench-docs.sh KPROBELAB: measures, and writes the figures into docs/cost.md,
+# bench-docs.sh KPROBELAB: measures, and writes the figures into docs/measured/cost.md,
 # after the line that begins with "<!-- measured", and the plot beside it.
 set -eu
 
 kprobelab=$1
-page=docs/cost.md
+page=docs/measured/cost.md
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -20,5 +20,5 @@ trap 'exit 1' HUP INT TERM
 	sed '/./s/^/    /' "$work/others"
 } >"$work/page"
 mv "$work/page" "$page"
-mv "$work/cost.svg" docs/cost.svg
-echo "wrote $page and docs/cost.svg"
+mv "$work/cost.svg" docs/measured/cost.svg
+echo "wrote $page and docs/measured/cost.svg"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # bench-qemu.sh KPROBELAB: measures what a hit costs on real kernels under
 # QEMU's software emulation and, in between, what KPROBELAB takes for it; prints
-# both side by side and writes them into docs/cost-qemu.md, after the line that
+# both side by side and writes them into docs/measured/cost-qemu.md, after the line that
 # begins with "<!-- measured" (make bench-qemu).
 #
 # SUITES='bookworm bullseye' picks Debian's kernels (both by default: only the
@@ -20,7 +20,7 @@ root=${scripts%/*}
 . "$scripts/modules.sh"
 
 kprobelab=$1
-page=$root/docs/cost-qemu.md
+page=$root/docs/measured/cost-qemu.md
 work=$root/.cache/bench-qemu
 sources=$root/internal/tools/benchqemu/module
 mkdir -p "$work"
@@ -65,4 +65,4 @@ cat "$work/table"
 	sed '/./s/^/    /' "$work/table"
 } >"$work/page"
 mv "$work/page" "$page"
-say "wrote docs/cost-qemu.md; the rounds are in .cache/bench-qemu/figures and here.json"
+say "wrote docs/measured/cost-qemu.md; the rounds are in .cache/bench-qemu/figures and here.json"

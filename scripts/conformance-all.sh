@@ -10,7 +10,7 @@
 # 7.3' and FLAVOURS='cloud-amd64' some of the kernels, LIMIT=20 the first so many.
 # AGAIN=differing compares those with differences again, by what they answered,
 # AGAIN=all all of them; neither boots any. make conformance-table puts the results
-# into docs/conformance.md. "conformance-all.sh --one RELEASE" is a job alone.
+# into docs/measured/conformance.md. "conformance-all.sh --one RELEASE" is a job alone.
 # Ends with 0 when every answer is the same, 1 when some are not, and 77 when a
 # kernel or a tool could not be had, or a kernel did not run to its end.
 set -eu

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs what other projects than libbpf-tools bring, on booted kernels under QEMU's emulation and by kprobelab exec on dumps of the same
-# boots, and compares what they print (make conformance-bpf PROJECTS='bcc bpftrace cilium'; docs/bpf.md has the tables):
+# boots, and compares what they print (make conformance-bpf PROJECTS='bcc bpftrace cilium'; docs/measured/bpf-projects.md has the tables):
 # ten of bcc's tools, with Python, LLVM and the kernel's headers inside; bpftrace's own binary with nine scripts; the
 # tests of cilium/ebpf, by go test -exec.
 #

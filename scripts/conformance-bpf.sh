@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs all of Debian's libbpf-tools on booted kernels, under QEMU's emulation and by kprobelab exec on dumps of the same boots,
-# each tool beside one workload (scripts/bpf/all.sh), and compares what they print (make conformance-bpf; docs/bpf.md has the table).
+# each tool beside one workload (scripts/bpf/all.sh), and compares what they print (make conformance-bpf; docs/measured/bpf-tools.md has the table).
 #
 # SUITES, FLAVOURS, RELEASES and KERNEL pick the kernels as for make conformance; TOOL=sid has the tools of another suite of Debian's than trixie;
 # TOOLS='opensnoop tcplife' picks some. OUT=FOLDER keeps the answers.

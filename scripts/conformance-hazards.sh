@@ -8,7 +8,7 @@
 #
 # SUITES, FLAVOURS, RELEASES and KERNEL pick the kernels as for make conformance; 6.1 and
 # 6.12 by default. CPU=qemu64 is the processor, POINTS=30 how many hazards and how many
-# neighbours of each kernel, SEED=1 chooses them; PAGE=docs/hazards.md writes the
+# neighbours of each kernel, SEED=1 chooses them; PAGE=docs/measured/hazards.md writes the
 # results there. KPROBELAB_QEMU is another QEMU.
 # Ends with 0 when all happened as predicted, 1 when something did not or was not shown,
 # and 77 when the kernels or QEMU cannot be had, or a kernel did not run.

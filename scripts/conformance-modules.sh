@@ -3,7 +3,7 @@
 # the kernel's own samples/kprobes, and modules with one fault each (testdata/modules). All are built by kbuild
 # against the headers of Debian's packages. What a shell prints that loads a module, uses the probed system call, unloads the
 # module and uses the call again, and what the kernel logs meanwhile, has to be the same in both but for the rules below, and
-# exec --module has to name each fault. Twenty minutes for four kernels; the rows of the table in docs/modules.md come out.
+# exec --module has to name each fault. Twenty minutes for four kernels; the rows of the table in docs/measured/modules.md come out.
 #
 # SUITES, FLAVOURS, RELEASES and KERNEL pick the kernels as for make conformance. MODULES='sleeps init_fails' picks modules.
 # OUT=FOLDER keeps what was printed.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # dist-test.sh: installs or unpacks each artifact of dist/ on bare systems without a network, runs three commands there, and prints
-# the table of docs/release.md (make dist-test): its version, the first command of README that needs no file, and explain on a kernel
+# the table of docs/measured/release.md (make dist-test): its version, the first command of README that needs no file, and explain on a kernel
 # image. Their output must be that of the program for linux/amd64 on this system, on every system and with both engines. Needs root, for
 # chroot and dpkg; what else it needs it names. The first run makes five root file systems, for some minutes; they stay in
 # .cache/dist/roots (1.5 GB).
