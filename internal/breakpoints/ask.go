@@ -12,7 +12,7 @@ import (
 	"kprobelab/x86"
 )
 
-// What is asked.
+// The questions.
 const (
 	Open = iota
 	Close
@@ -25,8 +25,8 @@ const (
 	Online
 )
 
-// Tasks and Events are how many there are at most. Of the tasks, 0 is who asks; those from Others
-// on are another user's.
+// Tasks and Events bound the numbers of tasks and of events. Task 0 asks; the tasks from Others on
+// belong to another user.
 const (
 	Tasks  = 8
 	Others = 5
@@ -39,8 +39,8 @@ const ExcludeKernel = 1
 // Ask is one question, laid out as testdata/init/registers.c reads it.
 type Ask struct {
 	What uint64
-	// N is the event of Open and Close, whether User is to be nobody and a CPU online, the value
-	// of Paranoid.
+	// N is the event of Open and Close, and the value of Paranoid. User becomes the user nobody
+	// if it is 1, and root if it is 0; Online switches a CPU on or off.
 	N uint64
 	// Task is its number, -1 is none; CPU is -1 or one.
 	Task, CPU int64
@@ -65,7 +65,7 @@ func (a Ask) String() string {
 	return fmt.Sprintf("%s: %d task %d", [...]string{Fork: "fork", Kill: "kill", User: "user", Paranoid: "paranoid"}[a.What], a.N, a.Task)
 }
 
-// Encode is what the program reads.
+// Encode writes the questions in the form that the program reads.
 func Encode(list []Ask) []byte {
 	var b bytes.Buffer
 	_ = binary.Write(&b, binary.LittleEndian, list) // a buffer takes all

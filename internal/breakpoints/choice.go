@@ -9,7 +9,7 @@ import (
 // plain are symbols of most kernels that kprobes accept or that are data.
 var plain = []string{"vfs_read", "kfree", "do_exit", "jiffies_64", "init_task", "linux_banner"}
 
-// ChoiceOf is what to ask a kernel about: the edges of the memory that no register may watch,
+// ChoiceOf chooses addresses to ask a kernel about: the edges of the memory that no register may watch,
 // functions on and off the blacklist, and data.
 func ChoiceOf(k registers.Kernel, img *kimage.Image) Choice {
 	c := Choice{CPUs: k.CPUs}

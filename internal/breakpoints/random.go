@@ -8,12 +8,12 @@ import (
 	"kprobelab/x86"
 )
 
-// Choice is what random questions are made of.
+// Choice holds the CPUs and addresses that random questions choose from.
 type Choice struct {
 	CPUs int
-	// Hotplug is whether CPUs but the first go off and on: no dump can do that.
+	// Hotplug switches CPUs, except the first, off and on; a dump cannot do that.
 	Hotplug bool
-	// Kernel are addresses of the kernel's, of which some should be refused.
+	// Kernel lists addresses of the kernel; some of them should be refused.
 	Kernel []x86.Addr
 }
 
@@ -26,11 +26,11 @@ type asker struct {
 	alive  [Tasks]bool
 	nobody bool
 	off    []bool
-	// full is whether the question before was refused for want of a register.
+	// full is set if the previous question was refused because no register was free.
 	full bool
 }
 
-// Random is n questions, and those that end what they began.
+// Random makes n questions, and then the questions that close and end what these opened.
 func Random(r *rand.Rand, c Choice, k registers.Kernel, n int) []Ask {
 	a := &asker{Rand: r, c: c, rules: newRules(k), off: make([]bool, c.CPUs)}
 	a.alive[0] = true

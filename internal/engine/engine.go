@@ -17,22 +17,22 @@ import (
 	"kprobelab/machine"
 )
 
-// Engine is one of them.
+// Engine executes the code of guests.
 type Engine struct {
-	// Name is what --engine takes.
+	// Name is a value of --engine.
 	Name string
 	// New makes a machine on it.
 	New func(src machine.Source, o *machine.Options) (*machine.Machine, error)
-	// CPUModels are the processors that it emulates.
+	// CPUModels lists the processors that it emulates.
 	CPUModels func() []string
 	// Version names the engine and its version.
 	Version func() string
 }
 
-// all are those of this build, the one that is taken by default first.
+// all lists the engines of this build, the default first.
 var all = []Engine{{"interp", interp.New, interp.CPUModels, interp.Engine}}
 
-// Known are the engines that there are, in this build or not.
+// Known lists all engines, of this build or not.
 var Known = []string{"unicorn", "interp"}
 
 // Names lists the engines of this build, the default first.
@@ -44,10 +44,10 @@ func Names() []string {
 	return list
 }
 
-// ErrMissing: an engine that there is, but not in this build.
+// ErrMissing: the engine exists, but is not in this build.
 var ErrMissing = errors.New("this build has no engine")
 
-// chosen is what Use said.
+// chosen is the name that Use was given.
 var chosen string
 
 // Use makes an engine the default of this process.
@@ -59,8 +59,8 @@ func Use(name string) error {
 	return err
 }
 
-// Named is the engine of that name. Without one, it is that of Use, that of
-// $KPROBELAB_ENGINE, or else the first of this build.
+// Named returns the engine of that name. For "" it takes the name that Use was given, then
+// $KPROBELAB_ENGINE, then the first engine of this build.
 func Named(name string) (*Engine, error) {
 	name = cmp.Or(name, chosen, os.Getenv("KPROBELAB_ENGINE"))
 	if name == "" {

@@ -15,7 +15,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Function is one of a program's, with the file offsets of its instructions.
+// Function is a function of a program, with the file offsets of its instructions.
 type Function struct {
 	Name         string
 	Entry        uint64
@@ -23,8 +23,8 @@ type Function struct {
 	Instructions []uint64
 }
 
-// Functions are those of a program that is linked with its library, each place once, by offset. Its
-// own are main and those of the sources.
+// Functions lists the functions of a statically linked program, each place once, by offset. The
+// program's own are main and the functions of the sources; the rest are the library's.
 func Functions(f *process.File, c *profile.Config, sources ...string) ([]Function, error) {
 	h, err := elf.NewFile(bytes.NewReader(f.Data))
 	if err != nil {
@@ -68,7 +68,7 @@ func Functions(f *process.File, c *profile.Config, sources ...string) ([]Functio
 
 // Places are instructions of a program.
 type Places struct {
-	// At are those that the kernel accepts and that do no harm by a hazard of docs/uprobes.md.
+	// At lists the instructions that the kernel accepts and that no hazard of docs/uprobes.md breaks.
 	At []uint64
 	// AsCalls are nops that become calls of a trampoline (7.2 and later). From then on a hit writes to the stack
 	// past the red zone, and when the probe goes the nop's operand keeps the call: memory is not the same.

@@ -14,7 +14,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Outcome is what a run shows from outside, and all that is in memory at its end.
+// Outcome holds the exit code, signal and output of a run, and a digest of all its memory at the end.
 type Outcome struct {
 	Code           int
 	Signal         process.Signal
@@ -129,8 +129,8 @@ func (r *Runner) Syscall(at uint64) bool {
 	return bytes.HasPrefix(r.File.Data[at:], []byte{0x0f, 0x05})
 }
 
-// Executions says how often places are executed, of those that are: where a syscall is stepped, the next
-// instruction is executed with it, so that would not count with probes on both.
+// Executions counts how often each place is executed; places that are never executed are left out. A stepped
+// syscall executes the next instruction, too, so the two are counted in runs of their own.
 func (r *Runner) Executions(places []uint64) (map[uint64]uint64, error) {
 	var calls, others []uint64
 	for _, at := range places {
