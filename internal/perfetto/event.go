@@ -45,8 +45,8 @@ type Event struct {
 	// Category is the event's group, Name its name.
 	Category, Name string
 	Args           []Arg
-	// Flows are the numbers of flows that pass through here, EndFlows of those
-	// that end here.
+	// Flows lists the numbers of the flows that pass through the event, EndFlows the numbers of the flows that
+	// end at it.
 	Flows, EndFlows []uint64
 }
 

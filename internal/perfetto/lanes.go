@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// LaneStep is a step of something that has an order, and no times. Lane is who does it, Number its place in the order.
+// LaneStep is a step of a schedule, in which steps have an order and no times. Lane names the task or CPU that does it,
+// Number is its place in the order.
 type LaneStep struct {
 	Lane, Name string
 	Number     int

@@ -38,8 +38,8 @@ type textPoke struct {
 	syncs []Span
 }
 
-// NewTimeline writes to w, which should be buffered; name is what runs, and symbol
-// names addresses.
+// NewTimeline writes to w, which should be buffered; name is the title of the trace, and symbol names
+// addresses.
 func NewTimeline(w io.Writer, name string, symbol func(x86.Addr) string) *Timeline {
 	return &Timeline{write: NewWriter(w, name).Write, symbol: symbol, task: task}
 }
@@ -49,11 +49,10 @@ func NewTimelineJSON(w io.Writer, symbol func(x86.Addr) string) *Timeline {
 	return &Timeline{write: func(e *Event) error { return WriteJSON(w, e) }, symbol: symbol, task: task}
 }
 
-// Tasks has tasks drawn with the numbers and names that of says, not the machine's.
+// Tasks draws tasks with the numbers and names that of returns, in place of the machine's.
 func (t *Timeline) Tasks(of func(n int) (pid int, comm string)) { t.task = of }
 
-// Events has the probes that tracing events are made of drawn as those: by
-// their names, and with what Record tells.
+// Events draws the probes of tracing events as these events: by their names, with the values of Record.
 func (t *Timeline) Events(of func(*kprobes.Kprobe) (group, name string, ok bool)) { t.eventOf = of }
 
 func (t *Timeline) emit(e *Event) {

@@ -11,10 +11,11 @@ type Thread struct {
 	Comm     string
 }
 
-// userTrack is what a thread's track waits to draw: slices of one track do not overlap, so a
-// probed function's begins when the hit at its entry has ended, and ends when that at its return has.
+// userTrack holds the events that a thread's track has yet to draw. Slices of one track do not overlap, so the
+// slice of a probed function begins when the hit at its entry has ended, and ends when the hit at its return
+// has ended.
 type userTrack struct {
-	// hit is the slice of the hit that is open, copy whether that of the copy is.
+	// hit names the open slice of a hit. copy is set while the slice of its copy is open.
 	hit  string
 	copy bool
 	// then follows the end of the hit.

@@ -8,14 +8,14 @@ type Watched struct {
 	CPU, Task int
 	// Thread is a program's without a kernel, nil for a task of a kernel.
 	Thread *Thread
-	// Name is the watchpoint, Access what was done: r, w, rw or x.
+	// Name is the watchpoint, Access the kind of access: r, w, rw or x.
 	Name, Access string
 	Addr, IP     x86.Addr
-	// Old and New are what its bytes held, without meaning where they were executed.
+	// Old and New are the values of its bytes before and after. They mean nothing if the bytes were executed.
 	Old, New uint64
 }
 
-// watchCategory is that of all watchpoints.
+// watchCategory is the category of all watchpoints.
 const watchCategory = "watchpoints"
 
 // Watched draws a hit of a watchpoint.

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Writer writes a trace. It keeps no event: what it holds are the tracks that
-// it has declared and the slices that are open.
+// Writer writes a trace. It keeps no event, only the tracks that it has declared and the slices that are open.
 type Writer struct {
 	w    io.Writer
 	name string
@@ -60,8 +59,8 @@ func (w *Writer) Write(e *Event) error {
 	return w.err
 }
 
-// unwind closes what is open inside the slice that the event ends; false where
-// there is no such slice.
+// unwind closes the slices that are open inside the slice that the event ends. It returns false if there is no
+// such slice.
 func (w *Writer) unwind(track uint64, e *Event) bool {
 	open := w.open[track]
 	at := len(open) - 1

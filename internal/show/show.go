@@ -16,7 +16,7 @@ import (
 	"kprobelab/internal/callsyntax"
 )
 
-// Kind is what a C type's value looks like.
+// Kind is the form in which values of a C type are printed.
 type Kind int
 
 // The kinds of value.

@@ -4,7 +4,7 @@ package spelling
 
 import "iter"
 
-// Nearest is the first name that is nearest to the given one, of those that a
+// Nearest returns the name that is nearest to the given one, the first of several. It considers names that a
 // third of its letters at most, but not all, tell apart from it; "" for none.
 func Nearest(names iter.Seq[string], name string) string {
 	best, near := min(1+len(name)/3, len(name)-1), ""

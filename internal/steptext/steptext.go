@@ -5,8 +5,7 @@ package steptext
 
 import "kprobelab/kprobes"
 
-// hitTexts are the steps of a hit in words, for those of which there is one
-// sentence.
+// hitTexts has a sentence for each step of a hit that has only one.
 var hitTexts = map[kprobes.EventKind]string{
 	kprobes.EventPre:           "pre handler",
 	kprobes.EventPost:          "post handler; ip is at the next instruction",
