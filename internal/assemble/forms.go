@@ -16,7 +16,7 @@ type form struct {
 	reg    byte // ModRM.reg of the sample: a part of the opcode, or any
 }
 
-// forms are those of each mnemonic.
+// forms lists the encodable forms of each mnemonic.
 var forms = sync.OnceValue(func() map[string][]form {
 	type named struct {
 		name string

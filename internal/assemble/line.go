@@ -207,7 +207,7 @@ func (p *program) isOther(text, name string) bool {
 	return symbol.MatchString(name) && (p.compiled || strings.HasPrefix(text, "call") || strings.HasSuffix(name, "@PLT"))
 }
 
-// anySize are mnemonics that have one size where nobody says another.
+// anySize are mnemonics that have one size unless the line names another.
 var anySize = map[string]bool{"call": true, "jmp": true, "push": true, "pop": true, "ret": true, "leave": true, "pushf": true, "popf": true, "iret": true}
 
 // assemble makes the shortest code of at least that many bytes for an instruction.
@@ -281,8 +281,8 @@ func (o *operands) assemble(name, text string, at x86.Addr, least int) ([]byte, 
 	return best, nil
 }
 
-// shorter decides between two codes of an instruction; of equally long ones the first in
-// the order of the opcodes is what other assemblers take, mostly.
+// shorter decides between two codes of an instruction; of equally long ones it takes the first in the order of
+// the opcodes, as most assemblers do.
 func shorter(a, b []byte) bool {
 	return len(a) < len(b) || len(a) == len(b) && bytes.Compare(a, b) < 0
 }

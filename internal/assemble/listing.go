@@ -25,8 +25,8 @@ var (
 	title = regexp.MustCompile(`^(Disassembly of section |Dump of assembler code|End of assembler dump|.*:\s+file format )`)
 )
 
-// listing takes a line that a disassembler has printed. taken is false if it is another line, rest is what is left
-// of it to assemble. Bytes count more than the text beside them.
+// listing takes a line that a disassembler has printed. taken is false if it is another line; rest is the
+// instruction to assemble. Bytes count more than the text beside them.
 func (p *program) listing(number int, s string) (taken bool, rest string, err error) {
 	s = strings.TrimSpace(s)
 	if s == "..." || title.MatchString(s) {

@@ -13,7 +13,7 @@ import (
 	"kprobelab/x86"
 )
 
-// operands are what follows a mnemonic.
+// operands are the operands of a line.
 type operands struct {
 	list []operand
 	// memory is the operand in memory, nil for none.
@@ -232,7 +232,7 @@ func (m *memory) encode(b []byte, reg byte) []byte {
 	return append(b, binary.LittleEndian.AppendUint64(nil, uint64(m.disp))[:m.dispLen]...)
 }
 
-// encodings are those of a form with these operands in any of its fields.
+// encodings lists the encodings of a form with these operands, in any of its fields.
 func (o *operands) encodings(f *form, at x86.Addr) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		var fields []byte // what may stand in a field

@@ -91,7 +91,7 @@ func (t *target) try(s *stand, hits *uint64) (int, error) {
 	}
 }
 
-// spares is the number of fillers in addition to those of other probes.
+// spares is the number of fillers in addition to the other probes' fillers.
 const spares = 1
 
 // image opens the image, once for each number of other probes.

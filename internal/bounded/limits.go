@@ -13,7 +13,7 @@ const (
 	// UnpackRatio bounds how many times its packed size a stream unpacks to.
 	// Test: TestBombs
 	UnpackRatio = 100
-	// DumpHeld bounds the bytes of a dump that are kept unpacked in memory, all its forms together. What is more is unpacked on a disk.
+	// DumpHeld bounds the bytes of a dump that are kept unpacked in memory, all its forms together. The rest is unpacked on a disk.
 	// Test: TestDumpsThatTakeMemory
 	DumpHeld = 1 << 30
 	// DumpOnDisk bounds the bytes of a dump that are unpacked on a disk, in the folder for temporary files.
@@ -61,7 +61,7 @@ const (
 
 // Scripts.
 const (
-	// TupleValues bounds the values of a bpftrace tuple, those of tuples in it too. The tool of today accepts as many: they take 64 KB.
+	// TupleValues bounds the values of a bpftrace tuple, with the values of the tuples in it. The tool of today accepts as many: they take 64 KB.
 	// Test: TestTuplesThatDouble
 	TupleValues = 1 << 13
 	// Terms bounds the terms of an expression that operators of one strength join, in a script of either language.

@@ -12,10 +12,9 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-// CompleteCommand is the hidden command that the shells' scripts call:
-// __complete SHELL WORD…, the last word being the one under the cursor. It
-// prints one candidate a line, a tab and what it is, and ":files" where file
-// names fit.
+// CompleteCommand is the hidden command that the shells' scripts call: __complete SHELL WORD…, the last word
+// being the one under the cursor. It prints one candidate a line, a tab and its description, and ":files" where
+// file names fit.
 const CompleteCommand = "__complete"
 
 // completionName is the command that prints a shell's script.
@@ -87,7 +86,7 @@ func joinEquals(words []string) []string {
 	return out
 }
 
-// Offer offers a value, and says what it is.
+// Offer prints a candidate with its description.
 func (r *Completion) Offer(value, what string) { fmt.Fprintf(r.w, "%s\t%s\n", value, what) }
 
 // Files offers the names of files.

@@ -79,7 +79,7 @@ func usageOf(c *cli.Command) string {
 	return strings.TrimSpace(text + " " + c.ArgsUsage)
 }
 
-// cutExamples divides a description into what is before its examples, these, and what is after.
+// cutExamples divides a description into the text before its examples, the examples, and the text after them.
 func cutExamples(text string) (before, examples, after string) {
 	const head = "Examples:\n"
 	before, rest, ok := strings.Cut(text, head)
@@ -153,7 +153,7 @@ func wrapped(text, first, rest string) string {
 	return b.String() + line
 }
 
-// row writes a row of a table: a name, and beside it or below it what it is.
+// row writes a row of a table: a name, with its description beside it or below.
 func row(b *strings.Builder, name string, column int, text string) {
 	first := fmt.Sprintf("   %-*s  ", column, name)
 	rest := strings.Repeat(" ", column+5)

@@ -18,7 +18,7 @@ type Limits struct {
 	Ends bool
 }
 
-// Apply gives a command, and those in it, --timeout and --max-output for all that it does, unless it has its own.
+// Apply gives a command and its subcommands --timeout and --max-output, unless they have flags of their own.
 func (l Limits) Apply(t *terminal.Term, c *cli.Command) {
 	var timeout time.Duration
 	most := l.Output

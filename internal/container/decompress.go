@@ -53,9 +53,8 @@ func compressionOf(b []byte) *compression {
 	return nil
 }
 
-// decompressImage unpacks an image, b, which begins with one of the known
-// magics; at is its place in the file. What is no image is refused by its first
-// bytes.
+// decompressImage unpacks an image, b, which begins with one of the known magics; at is its place in the file.
+// A file of another kind is refused by its first bytes.
 func decompressImage(at int64, b []byte, report func(string, int64, int64)) ([]byte, error) {
 	return decompress(at, b, &collector{size: func(b []byte) (int64, error) {
 		return imageExtent(at, b)

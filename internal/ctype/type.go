@@ -52,7 +52,7 @@ type Type struct {
 	Parts Parts
 }
 
-// Parts are the types that a type is made of. Nobody changes the lists.
+// Parts are the types that a type is made of. The lists must not be changed.
 type Parts interface {
 	// Target is the type that a pointer points to, an array has as elements, a function returns, or a typedef and a
 	// qualifier stand for; nil is void.

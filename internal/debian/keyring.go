@@ -93,7 +93,7 @@ func (k *Keyring) Inline(message []byte, at time.Time) (text []byte, err error) 
 	if block == nil {
 		return nil, fmt.Errorf("%w: there is none", ErrSignature)
 	}
-	// Nobody has signed text outside of the block.
+	// Text outside of the block is not signed.
 	begin, _, _ := bytes.Cut(message, []byte("-----BEGIN PGP SIGNED MESSAGE-----"))
 	if len(bytes.TrimSpace(rest)) > 0 || len(bytes.TrimSpace(begin)) > 0 {
 		return nil, fmt.Errorf("%w: there is text outside of what is signed", ErrSignature)

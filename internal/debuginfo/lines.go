@@ -65,9 +65,10 @@ func writeSource(w io.Writer, l *source.Listing, body []byte) error {
 	return s.Err()
 }
 
-// sourceText is the text of a source file. The file's name is the debugging information's to choose, so it is read only below a folder:
-// the one that the user gives, there with as many of the path's folders as are there. Without one, it is the one that the object
-// lies in, or the working directory, if the name is that of a source. Without text, it is the path.
+// sourceText returns the text of a source file. The debugging information chooses the file's name, so it is
+// read only below a folder: the one that the user gives, there with as many of the path's folders as are there.
+// Without one, it is the one that the object lies in, or the working directory, if the name is that of a
+// source. Without text, it is the path.
 func sourceText(path, dir, object string) (string, []byte) {
 	if dir == "" {
 		for _, home := range []string{filepath.Dir(object), "."} {

@@ -16,7 +16,7 @@ const oPath = 0x200000 // O_PATH, which package syscall has not
 
 func init() {
 	if !enough() {
-		_, _ = syscall.Write(2, []byte(sentence)) // nobody is left to tell
+		_, _ = syscall.Write(2, []byte(sentence)) // without standard error there is no other place for the sentence
 		syscall.Exit(exitImage)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 )
 
-// File is a file that is being written. It gets its name once all of it is there: a full disk leaves no half of it, and
-// what had the name before stays. A device or a pipe is written as it is.
+// File is a file that is being written. It gets its name once it is whole: a full disk leaves no half of it,
+// and the old file of that name stays. A device or a pipe is written directly.
 type File struct {
 	*os.File
 	// name is the name that the file gets at the end, "" where it is written in its place.

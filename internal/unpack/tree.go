@@ -95,8 +95,8 @@ func (t *tree) audit() error {
 	return nil
 }
 
-// add checks an entry, and makes it if it is wanted. What is not wanted is checked, too: nothing of a hostile package
-// is kept.
+// add checks an entry, and makes it if it is wanted. An unwanted entry is checked, too: nothing of a hostile
+// package is kept.
 func (t *tree) add(e *Entry) error {
 	name, err := local(e.Name)
 	if err != nil || name == "." {

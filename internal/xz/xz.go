@@ -66,8 +66,8 @@ func (c *counted) ReadByte() (byte, error) {
 type reader struct {
 	r     *counted
 	check byte
-	// block is what the current block unpacks to, nil before it. sum is its
-	// checksum, nil where it is none that is known here.
+	// block reads the unpacked bytes of the current block; nil before it. sum computes its checksum; nil if the
+	// kind of checksum is unknown.
 	block io.Reader
 	sum   hash.Hash
 	// before is how much of the file was read at the block's data.
@@ -166,7 +166,7 @@ func sumOf(check byte) hash.Hash {
 	return nil
 }
 
-// blockHeader is what a block header says.
+// blockHeader holds the fields of a block header.
 type blockHeader struct {
 	x86     bool
 	dictCap int

@@ -20,7 +20,7 @@ const Magic = "KPLB"
 // HeaderSize is the length of what comes before the name, in bytes.
 const HeaderSize = len(Magic) + 8
 
-// ErrFrame: what was read is no frame.
+// ErrFrame: the bytes are not a frame.
 var ErrFrame = errors.New("not a frame of the guest")
 
 // Append appends a frame to b.

@@ -29,7 +29,7 @@ const (
 type Type struct {
 	// Name is the type's name in a definition.
 	Name string
-	// Size is the value's size in the record, in bytes. A string's is that of its __data_loc.
+	// Size is the value's size in the record, in bytes. For a string it is the size of its __data_loc.
 	Size   int
 	Signed bool
 	Show   Show

@@ -9,7 +9,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Source is what programs read: the kernel of a hit, or the process.
+// Source reads memory, stacks, tasks and symbols for a program: of the kernel that was hit, or of the process.
 type Source interface {
 	// Read reads memory (probe_mem_read, probe_mem_read_user); user: it is to be a program's.
 	Read(addr uint64, b []byte, user bool) bool

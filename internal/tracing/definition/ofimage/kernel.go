@@ -51,8 +51,8 @@ func (k *Kernel) Count(symbol string) (int, bool) {
 	return kimage.SameName(k.View.Lookup(symbol), k.Profile.Tracing.VmlinuxHidesModules), true
 }
 
-// Proto is the prototype that BTF has. It is looked for by the whole name, so
-// that of "module:name" is never found.
+// Proto returns the prototype of BTF. It is looked for by the whole name, so the prototype of "module:name" is
+// never found.
 func (k *Kernel) Proto(symbol string) (definition.Proto, bool) {
 	if k.Types == nil {
 		return definition.Proto{}, false
