@@ -1,5 +1,6 @@
-// Command film writes docs/film.svg (make film): a film of a terminal in which commands run. It runs them, and shows what they
-// print. The film is plain SVG with animations of CSS, without a script; where nothing moves, it shows the first scene.
+// Command film writes docs/film.svg (make film): a film of a terminal in which commands run. It runs them, and
+// shows their output. The film is plain SVG with animations of CSS, without a script; where nothing moves, it
+// shows the first scene.
 //
 // It must not know what the commands do.
 package main

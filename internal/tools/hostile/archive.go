@@ -16,8 +16,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// packed is a file of kprobelab pack, taken apart as package archive describes it,
-// so that what is damaged has checksums that fit.
+// packed is a file of kprobelab pack, taken apart as package archive describes it, so that damaged files have
+// checksums that fit.
 type packed struct {
 	version uint32
 	header  map[string]any

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// grown is text that doubles, nests or repeats what it is given.
+// grown makes a text that doubles, nests or repeats the given one.
 func grown(rng *rand.Rand, text string, pairs, joints []string) string {
 	for range 1 + rng.IntN(4) {
 		n := 1 << rng.IntN(13)

@@ -22,7 +22,7 @@ type tally struct {
 	findings int
 }
 
-// most is the largest so far, and what it was.
+// most is the largest value so far, with its name.
 type most[T int64 | time.Duration] struct {
 	value T
 	what  string

@@ -212,7 +212,7 @@ func (t *tool) readRing(r *ringbuf.Reader) error {
 	}
 }
 
-// ringWay reads every 1000 calls, what is more than the ring buffer has room for; at the end it leaves some.
+// ringWay reads every 1000 calls: more records than the ring buffer holds. At the end it leaves some unread.
 func (t *tool) ringWay(n int) error {
 	if err := t.kprobe("ring", probed, join(t.add(0, ""), t.output()), nil); err != nil {
 		return err

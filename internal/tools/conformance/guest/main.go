@@ -75,7 +75,7 @@ func mount() error {
 			return fmt.Errorf("mount %s: %w", m.dir, err)
 		}
 	}
-	// Nobody reads what the probes record, and recording is slow.
+	// The records of the probes are not read, and recording is slow.
 	return os.WriteFile(tracing+"tracing_on", []byte("0"), 0)
 }
 

@@ -88,8 +88,8 @@ func (d *draw) definitions() string {
 	return b.String()
 }
 
-// reached notes which workload comes to which candidate, and counts these. What is hit
-// without a workload too is left out: it would be hit before the workload runs.
+// reached notes which workload comes to which candidate, and counts these. A candidate that is hit without a
+// workload, too, is left out: it would be hit before the workload runs.
 func (d *draw) reached(hits []byte) (n int) {
 	for line := range strings.Lines(string(hits)) {
 		words := strings.Fields(line)

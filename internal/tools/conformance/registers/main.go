@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// asked is a dump and what it is asked.
+// asked is a dump and its questions.
 type asked struct {
 	l      *kprobelab.Lab
 	booted *booted.Kernel

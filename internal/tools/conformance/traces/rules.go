@@ -9,7 +9,7 @@ import (
 // rule says of two records that differ why that is no fault.
 type rule struct {
 	why string
-	// same changes both sides alike, and what is equal then is no difference.
+	// same changes both sides alike; records that are equal afterwards do not differ.
 	same func(record) record
 }
 

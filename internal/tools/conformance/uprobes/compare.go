@@ -85,7 +85,7 @@ func different(a *answer, rules *uprobes.Analysis, code []byte) string {
 	return ""
 }
 
-// compare writes what is different, and how many there are of each kind.
+// compare writes the differences, and counts each kind.
 func compare(w io.Writer, code []byte, list, stands []uint32, answers []answer, c *profile.Config) (differ int, err error) {
 	if len(answers) != len(list) || len(stands) != len(list) {
 		return 0, fmt.Errorf("%d answers to %d questions, which stand for %d", len(answers), len(list), len(stands))
