@@ -58,8 +58,8 @@ var entryVariables = []struct {
 	{"cpu_dr7", "", 8},
 }
 
-// Registers is the rules of the debug registers for this kernel (watch/registers): what it has as
-// CPUs, blacklist and memory that no register may watch. No breakpoint is set.
+// Registers returns the rules of the debug registers for this kernel (watch/registers): its CPUs, its
+// blacklist, and the memory that no register may watch. No breakpoint is set.
 func (l *Lab) Registers() *registers.Set {
 	return registers.New(registers.Kernel{
 		CPUs:        l.Machine.NumCPU(),

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// Report is a boot and what was done with the kernel, as an object of JSON. Times are seconds.
+// Report describes a boot and the work done on the kernel, as an object of JSON. Times are seconds.
 type Report struct {
 	Image       string         `json:"image"`
 	Kernel      string         `json:"kernel"`

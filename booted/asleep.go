@@ -67,8 +67,7 @@ func (e *AsleepError) Is(target error) bool { return target == ErrAsleep }
 // Unwrap returns Err: nil if the tasks sleep for ever.
 func (e *AsleepError) Unwrap() error { return e.Err }
 
-// scheduling are the functions by which a task gives up its CPU: what has called them goes
-// on with interrupts on.
+// scheduling lists the functions by which a task gives up its CPU; their callers go on with interrupts on.
 var scheduling = map[string]bool{
 	"__switch_to_asm": true, "__schedule": true, "schedule": true, "preempt_schedule_irq": true,
 	"preempt_schedule_common": true, "schedule_idle": true, "schedule_rtlock": true,

@@ -48,9 +48,9 @@ func (e *FileError) Error() string {
 // Unwrap is the cause.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// Put writes files into the booted kernel's file system, by system calls of init: folders, files with their content,
-// permissions and time, and links. Folders that are missing are made. What is there is replaced, but no folder by a file.
-// The error is a *FileError, or the machine's.
+// Put writes files into the booted kernel's file system, by system calls of init: folders, files with their
+// content, permissions and time, and links. Folders that are missing are made. An existing file is replaced; a
+// folder is never replaced by a file. The error is a *FileError, or the machine's.
 func (k *Kernel) Put(files []hostfiles.File) error {
 	for _, f := range hostfiles.Ordered(files) {
 		if err := k.put(f); err != nil {

@@ -88,7 +88,7 @@ type Judgement struct {
 	Changed []string
 	// Slots and OptimizedSlots are the instruction slots of kprobes and of optimized ones that were not given back.
 	Slots, OptimizedSlots int
-	// Memory lists the allocations of the module's own code that nobody gave back, in the order of the places.
+	// Memory lists the allocations of the module's own code that were not freed, in the order of the places.
 	Memory []Allocation
 	// After counts the calls of its handlers after its end. Ran is the oops of its code after its end, "" without one.
 	After uint64

@@ -29,7 +29,7 @@ var utc = func() []byte {
 	return append(append(append([]byte(nil), zone...), zone...), "\nUTC0\n"...)
 }()
 
-// usual are the files that tools look for. Those of a guest's own stay.
+// usual lists the files that tools look for. A file that the guest has already stays.
 var usual = []hostfiles.File{
 	{Path: "/root", Mode: fs.ModeDir | 0o700},
 	{Path: "/var/tmp", Mode: fs.ModeDir | 0o777},
@@ -57,9 +57,10 @@ var commands = []string{
 	"umount", "uname", "uniq", "wc", "which", "xargs", "awk", "cut", "dmesg", "ip", "nc", "seq", "tee", "time", "timeout", "id", "whoami", "clear",
 }
 
-// Prepare mounts the file systems that tools look for, puts files there (Put), and makes the other files that tools look
-// for, as far as the kernel, the guest and these files have not got them: bpffs, cgroup2, securityfs, /dev/fd, /var/tmp,
-// /etc/passwd and others, with busybox its commands. What is there stays as it is.
+// Prepare mounts the file systems that tools look for, puts files there (Put), and makes the other files that
+// tools look for, as far as the kernel, the guest and these files have not got them: bpffs, cgroup2,
+// securityfs, /dev/fd, /var/tmp, /etc/passwd and others, with busybox its commands. Existing files stay as they
+// are.
 func (k *Kernel) Prepare(files []hostfiles.File) error {
 	if _, err := k.toInit(); err != nil {
 		return err

@@ -54,7 +54,7 @@ const (
 	numPfx
 )
 
-// Numbers of the opcode maps. Those of VEX, EVEX and XOP are the processor's;
+// Numbers of the opcode maps. The maps of VEX, EVEX and XOP have the processor's;
 // 0 is the primary map, which neither can reach.
 const (
 	mapPrimary = iota

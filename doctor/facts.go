@@ -29,8 +29,8 @@ type Facts struct {
 	Engine    string
 	Booted    bool
 	EngineErr error
-	// CPUs are the processors of this process. Memory is what it can have, in bytes: the free memory, or less by the limit of
-	// its control group; 0 if unknown.
+	// CPUs counts the processors of this process. Memory is the number of bytes that it can get: the free memory, or
+	// less by the limit of its control group; 0 if unknown.
 	CPUs   int
 	Memory uint64
 	// Kind is the kind of machine: "WSL2", the name of a container, or "".
@@ -41,7 +41,7 @@ type Facts struct {
 	Folder    string
 	FolderErr error
 	Free      uint64
-	// Kernels are the kept kernels, Dumps those of them that were booted, Headers those with headers.
+	// Kernels counts the kept kernels, Dumps the kernels of them that were booted, Headers the kernels with headers.
 	Kernels, Dumps, Headers int
 	// Mirror is the archive's address, MirrorErr why there is none, NetworkErr why it does not answer. Offline is set if it
 	// was not asked.
@@ -61,7 +61,7 @@ type Facts struct {
 	Missing []string
 }
 
-// Options say what is asked. The zero value is right for most.
+// Options bound what Look asks. The zero value asks everything.
 type Options struct {
 	// Offline asks nothing of the network.
 	Offline bool

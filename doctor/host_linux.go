@@ -107,8 +107,8 @@ func memory(root string) uint64 {
 	return free
 }
 
-// namespace makes a user namespace with a mount namespace in it, for a moment. A system may allow the first, and refuse
-// what is done with it. No program is started.
+// namespace makes a user namespace with a mount namespace in it, for a moment. A system may allow the first,
+// and refuse the second. No program is started.
 func namespace() error {
 	_, err := syscall.ForkExec("/proc/self/nothing", []string{"nothing"}, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS}})
 	if errors.Is(err, syscall.ENOENT) { // of the program: the namespace was made before it

@@ -37,7 +37,7 @@ func Next(err error) string {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) && p.Path == os.Stdout.Name() {
 		return "" // the user's own redirection
 	}
-	if guests := errno.Errno(0); errors.As(err, &guests) { // what is full, or refused, is in the guest
+	if guests := errno.Errno(0); errors.As(err, &guests) { // the full disk, or the refusal, is in the guest
 		if guests == errno.ENOSPC {
 			return nextMemory
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // Walk calls fn with a file or a folder of the host, and with everything in the folder, for a path of the guest.
-// Permissions are kept. If fn returns fs.SkipDir for a folder, the walk leaves out what is in it. What is neither a file, a folder nor a link is left out.
+// Permissions are kept. If fn returns fs.SkipDir for a folder, the walk leaves out what is in it. Devices, pipes and sockets are left out.
 func Walk(host, guest string, fn func(File) error) error {
 	if !path.IsAbs(guest) {
 		return fmt.Errorf("%q is no absolute path of the guest", guest)

@@ -123,7 +123,7 @@ func readKernel(dir string) (*Kernel, error) {
 // sum is a checksum, SHA-256.
 var sum = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// Kept are the kernels that the store has, the newest first. What is damaged is left out.
+// Kept lists the kernels of the store, the newest first. Damaged ones are left out.
 func (s *Store) Kept() ([]*Kernel, error) {
 	entries, err := os.ReadDir(filepath.Join(s.o.Dir, kernelsDir))
 	if errors.Is(err, os.ErrNotExist) {

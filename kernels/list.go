@@ -45,7 +45,8 @@ func (s *Store) List(ctx context.Context, available bool) ([]Listed, error) {
 	return list, nil
 }
 
-// WriteList writes a line for each kernel: its release, its version and what there is of it; with objects, a JSON object.
+// WriteList writes a line for each kernel: its release, its version and the parts that are kept; with objects,
+// a JSON object.
 func WriteList(w io.Writer, list []Listed, objects bool) error {
 	e, t := json.NewEncoder(w), tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	for _, l := range list {
@@ -62,7 +63,7 @@ func WriteList(w io.Writer, list []Listed, objects bool) error {
 	return t.Flush()
 }
 
-// Has names what there is of the kernel, in words.
+// Has names the parts of the kernel that are kept, in words.
 func (k *Kernel) Has() string {
 	var list []string
 	for _, of := range []struct{ path, name string }{

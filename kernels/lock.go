@@ -24,7 +24,7 @@ import (
 // LockName is the usual name of a lock: a file of the user's project, which is kept beside its sources.
 const LockName = "kernels.lock"
 
-// ErrLock: a lock does not fit to what there is, or it is no lock.
+// ErrLock: a file is not a lock, or the kernels that are kept do not fit to it.
 var ErrLock = errors.New("the lock of kernels")
 
 // Machine is the machine on which a kernel is booted.
@@ -122,7 +122,7 @@ func ReadLock(file string) (*Lock, error) {
 	return l, nil
 }
 
-// wrong says what is wrong with a pin, "" if nothing is.
+// wrong names the fault of a pin; it returns "" if there is none.
 func (p *Pin) wrong() string {
 	if p == nil {
 		return "no content"

@@ -53,7 +53,7 @@ func (img *Image) Processor() Processor {
 func (img *Image) NearestCPU(names []string) string { return img.model().Nearest(names) }
 
 // NamedProcessor is a processor for code that belongs to no image, as Options.CPU writes
-// it. What is not known is an ErrCPU.
+// it. An unknown name is an ErrCPU.
 func NamedProcessor(name string) (Processor, error) {
 	m, err := parseCPU(name, func(flag string) bool { return namedFeatures[flag] != 0 }, cpumodel.Flags)
 	if err != nil {

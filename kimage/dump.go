@@ -45,7 +45,7 @@ const (
 )
 
 // Core is the memory dump that the image was made of, nil for an image of another
-// kind. Nobody needs to close it.
+// kind. It needs no Close.
 func (img *Image) Core() *vmcore.Core { return img.core }
 
 // ReadKernel reads memory of a dump as its kernel maps it. It fails for another image.

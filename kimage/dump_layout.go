@@ -116,7 +116,7 @@ type namedRange struct {
 	x86.Range
 }
 
-// codeSections are the names of those with code.
+// codeSections are the names of the sections with code.
 var codeSections = []string{".text", ".init.text", ".kprobes.text", ".noinstr.text"}
 
 // cutSections makes sections of a piece of memory: it is cut at the beginning and end of each

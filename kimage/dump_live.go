@@ -33,7 +33,7 @@ type TaskLayout struct{ PID, TGID, Comm int }
 
 // Timer is a high-resolution timer that is set.
 type Timer struct {
-	// At is the address of its struct hrtimer, Function that of the function that it calls.
+	// At is the address of its struct hrtimer, Function the address of the function that it calls.
 	At, Function x86.Addr
 }
 

@@ -20,7 +20,7 @@ type cause struct {
 	why string
 }
 
-// causes are tried in order. Those of differences between texts are textCauses.
+// causes are tried in order. Differences between texts have textCauses.
 var causes = []cause{
 	{"near-branch-66", nil, nearBranch66,
 		"Intel's processors ignore 66 on near branches (SDM Vol. 1, 3.6.1 and Vol. 2, CALL: forced to 64 bits), and so do Zydis and the kernel's decoder; AMD's take a 16-bit displacement (APM Vol. 3, JMP), and these follow"},

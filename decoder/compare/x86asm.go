@@ -51,8 +51,8 @@ func askX86asm(q []byte, text bool) (a Answer) {
 	return a
 }
 
-// x86asmClasses are the classes of x86asm's Ops. What is not here is a conditional
-// jump if it has a target, and else nothing.
+// x86asmClasses are the classes of x86asm's Ops. An Op without a row is a conditional jump if it has a target,
+// and otherwise an ordinary instruction.
 var x86asmClasses = map[x86asm.Op]decoder.Class{
 	x86asm.CALL: decoder.ClassIndirectCall, x86asm.JMP: decoder.ClassIndirectJmp, x86asm.RET: decoder.ClassRet,
 	x86asm.LCALL: decoder.ClassFar, x86asm.LJMP: decoder.ClassFar, x86asm.LRET: decoder.ClassFar,
