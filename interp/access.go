@@ -30,11 +30,14 @@ func (t *tlb) flush() {
 func (e *engine) flushTLB() {
 	e.reads.flush()
 	e.writes.flush()
+	if e.b != nil {
+		e.b.flush()
+	}
 }
 
 // read reads size bytes, 1, 2, 4 or 8.
 func (c *cpu) read(a uint64, size uint8) (uint64, bool) {
-	t := &c.e.reads[a/pageSize%tlbSize]
+	t := &c.reads[a/pageSize%tlbSize]
 	off := a % pageSize
 	if t.number == a/pageSize && off <= pageSize-8 {
 		b := t.p[off : off+8]
@@ -67,6 +70,9 @@ func (c *cpu) fast(a uint64) bool { return a < uint64(x86.UserEnd) || !c.e.opt.U
 
 // readBytes reads all of b or none.
 func (c *cpu) readBytes(a uint64, b []byte) bool {
+	if c.e.b != nil {
+		return c.readBooted(a, b)
+	}
 	if c.e.watch.data {
 		c.e.access(a, len(b), machine.WatchRead)
 	}
@@ -86,7 +92,7 @@ func (c *cpu) readBytes(a uint64, b []byte) bool {
 
 // write writes size bytes, all or none.
 func (c *cpu) write(a uint64, size uint8, v uint64) bool {
-	t := &c.e.writes[a/pageSize%tlbSize]
+	t := &c.writes[a/pageSize%tlbSize]
 	off := a % pageSize
 	if t.number == a/pageSize && off <= pageSize-8 {
 		b := t.p[off : off+8]
@@ -112,6 +118,10 @@ func (c *cpu) writeBytes(a uint64, b []byte) bool {
 		return false
 	}
 	e := c.e
+	if e.b != nil {
+		c.writeBooted(a, b)
+		return true
+	}
 	if e.watch.data {
 		e.access(a, len(b), machine.WatchWrite)
 	}
@@ -131,6 +141,9 @@ func (c *cpu) writeBytes(a uint64, b []byte) bool {
 // where that is the block that runs, the instruction has to begin anew, alone.
 func (c *cpu) writable(a uint64, n int) bool {
 	e := c.e
+	if e.b != nil {
+		return c.writableBooted(a, n)
+	}
 	text := false
 	for at := a; ; {
 		r := e.region(x86.Addr(at))

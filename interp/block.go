@@ -43,6 +43,10 @@ type block struct {
 	stepped bool
 	// falls: execution continues with the instruction that follows it.
 	falls bool
+	// of a booted kernel: the view of memory in which it was found last, and its pages (second: of its end, if it
+	// lies on two).
+	view          uint64
+	first, second *page
 }
 
 const (
@@ -213,7 +217,7 @@ func (c *cpu) translate(o *op, code []byte, work *uint64) (last bool, size int) 
 	if d.op.exec == nil {
 		o.exec, o.name, d.last = opMissing, i.Mnemonic(), true
 	}
-	if c.e.opt.UserMode {
+	if c.e.opt.UserMode || c.e.b != nil {
 		if v := vectorInUserMode(&i); v != 0 {
 			o.exec = unlessUser(o.exec, v)
 		}

@@ -44,6 +44,8 @@ type cpu struct {
 	state
 	e *engine
 	n int
+	// reads and writes find the memory of pages that were used last, in the mode that it is in.
+	reads, writes *tlb
 	// fs and gs are the segment bases, kernelGS the base that swapgs loads.
 	fs, gs, kernelGS uint64
 	sys              system
@@ -69,6 +71,13 @@ type cpu struct {
 	// engine lacks it.
 	missing string
 
+	// of a booted kernel: the mode that it is in, its view of memory in it, and where a write goes.
+	mode    uint8
+	view    uint64
+	targets [2]place
+	// halted: it waits in hlt.
+	halted bool
+
 	// frames is room for the registers of traps.
 	frames []*x86.PtRegs
 	// answer is the continuation of its int3 at an address.
@@ -89,7 +98,8 @@ const (
 	reasonSleep
 	reasonExit
 	reasonFault
-	reasonError // the machine has the error
+	reasonError  // the machine has the error
+	reasonEngine // what only a booted kernel's run ends with: booted.why says it
 )
 
 // eventKind is the reason why an instruction did not complete.
@@ -101,6 +111,8 @@ const (
 	eventTrap    // int3, and #DB of int1: ip is past it
 	eventHalt    // hlt: ip is past it
 	eventRestart // the block was overwritten: the instruction runs alone
+	eventLeave   // the instruction is complete, and its block is left: ip is set
+	eventEnd     // the run ends before the instruction: the reason is set
 )
 
 type event struct {
@@ -108,6 +120,8 @@ type event struct {
 	vector int
 	access machine.Access
 	addr   uint64
+	// present: the page is there, but not for this access.
+	present bool
 }
 
 // fault is an exception with nothing to tell but its vector.
@@ -119,7 +133,7 @@ func (c *cpu) fault(vector int) bool {
 // miss is an access to memory that is not mapped so.
 func (c *cpu) miss(addr uint64, access machine.Access) bool {
 	v := machine.VectorPage
-	if !canonical(addr) {
+	if !c.e.canonical(addr) {
 		v = machine.VectorGP
 	}
 	c.event = event{kind: eventFault, vector: v, access: access, addr: addr}
@@ -157,6 +171,10 @@ func (c *cpu) regs(r *x86.PtRegs) {
 	if c.user {
 		r.CS, r.SS = x86.UserCS, x86.UserDS
 	}
+	if c.e.b != nil {
+		r.CS, r.SS = uint64(c.sys.sel[segCS]), uint64(c.sys.sel[segSS])
+		r.Flags &^= flagRF
+	}
 }
 
 // Regs is regs, in place.
@@ -180,6 +198,10 @@ func (c *cpu) Boot(gs x86.Addr) error {
 }
 
 func (c *cpu) Drop(addr x86.Addr, n int) {
+	if b := c.e.b; b != nil {
+		b.drop(uint64(addr), n)
+		return
+	}
 	c.blocks.drop(uint64(addr), uint64(addr)+uint64(n))
 }
 
@@ -187,14 +209,19 @@ func (c *cpu) Drop(addr x86.Addr, n int) {
 func (c *cpu) Enter(sp x86.Addr, args [6]uint64, flags uint64) {
 	c.r = [17]uint64{rdi: args[0], rsi: args[1], rdx: args[2], rcx: args[3], 8: args[4], 9: args[5], rsp: uint64(sp)}
 	c.setEflags(flags)
-	c.resumed, c.user = none, false
+	c.resumed = none
+	if c.e.b == nil {
+		c.user = false
+	}
 }
 
 // setRegs takes all but IP from a frame.
 func (c *cpu) setRegs(r *x86.PtRegs) {
 	c.r = [17]uint64{r.AX, r.CX, r.DX, r.BX, r.SP, r.BP, r.SI, r.DI, r.R8, r.R9, r.R10, r.R11, r.R12, r.R13, r.R14, r.R15}
 	c.setEflags(r.Flags)
-	c.user = c.e.opt.UserMode && r.CS&3 == 3
+	if c.e.b == nil {
+		c.user = c.e.opt.UserMode && r.CS&3 == 3
+	}
 }
 
 // reg reads a register operand. A number from highByte on is ah, ch, dh, bh.

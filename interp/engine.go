@@ -31,7 +31,8 @@ type engine struct {
 	console console
 	entropy *rand.PCG // of rdrand
 	undo    []saved
-	track   bool // save a page when it is first written
+	b       *booted // nil of a machine whose kernel has not booted
+	track   bool    // save a page when it is first written
 	// inside counts the calls of the host that it is in.
 	inside atomic.Int32
 }
@@ -45,7 +46,9 @@ func New(src machine.Source, o *machine.Options) (*machine.Machine, error) {
 	return machine.New(src, o, open)
 }
 
-func open(h *machine.Host) (machine.Engine, error) {
+func open(h *machine.Host) (machine.Engine, error) { return newEngine(h) }
+
+func newEngine(h *machine.Host) (*engine, error) {
 	if one := uint16(1); *(*byte)(unsafe.Pointer(&one)) != 1 {
 		return nil, fmt.Errorf("%w: the host's processor is big-endian", machine.ErrEngine)
 	}
@@ -70,14 +73,18 @@ func (e *engine) NewState() contract.State { return new(state) }
 func (e *engine) Open() (machine.CPU, error) {
 	c := &cpu{e: e, n: len(e.cpus), has: e.has}
 	c.blocks.init()
+	c.reads, c.writes = &e.reads, &e.writes
 	c.mxcsr, c.fpu, c.flags = 0x1f80, bootFPU, x86.FlagFixed
 	c.sys = newSystem(e.has)
 	e.cpus = append(e.cpus, c)
+	if e.b != nil && e.b.cur == nil {
+		e.b.cur = c
+	}
 	return c, nil
 }
 
 func (e *engine) Close() {
-	e.cpus, e.regions, e.recent, e.undo = nil, nil, nil, nil
+	e.cpus, e.regions, e.recent, e.undo, e.b = nil, nil, nil, nil, nil
 	e.flushTLB()
 }
 

@@ -8,6 +8,9 @@ import (
 
 // Start lets the CPU run from ip until it stops.
 func (c *cpu) Start(ip x86.Addr) contract.Exit {
+	if c.e.b != nil {
+		return c.startBooted(ip)
+	}
 	c.ip, c.reason, c.event = uint64(ip), reasonNone, event{}
 	c.depth++
 	defer func() { c.depth-- }()
@@ -118,6 +121,10 @@ func (c *cpu) happened(o *op) bool {
 		if c.reason == reasonNone {
 			c.reason = reasonHalt
 		}
+	case eventLeave:
+		return true
+	case eventEnd:
+		c.ip = o.ip
 	case eventRestart:
 		c.ip, c.single = o.ip, true
 	default:

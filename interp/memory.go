@@ -34,12 +34,17 @@ type region struct {
 	x86.Range
 	pages []*page
 	attr  []byte
+	// fill is called with a page when it is first used; nil: it is zeros.
+	fill func(i uint64, p *page)
 }
 
 // at is the memory of the i-th page.
 func (r *region) at(i uint64) *page {
 	if r.pages[i] == nil {
 		r.pages[i] = newPage()
+		if r.fill != nil {
+			r.fill(i, r.pages[i])
+		}
 	}
 	return r.pages[i]
 }
@@ -100,6 +105,9 @@ func (e *engine) region(a x86.Addr) *region {
 func (e *engine) page(a x86.Addr, need byte) *page {
 	r := e.region(a)
 	if r == nil {
+		if e.b != nil {
+			return e.b.page(e.b.cur, uint64(a), need)
+		}
 		return nil
 	}
 	i := uint64(a-r.Start) / pageSize
@@ -112,6 +120,9 @@ func (e *engine) page(a x86.Addr, need byte) *page {
 func (e *engine) Bytes(addr x86.Addr, n int, need byte) ([]byte, error) {
 	p := e.page(addr, need)
 	if p == nil {
+		if err := e.absent(addr, need); err != nil {
+			return nil, fmt.Errorf("%d bytes at %s: %w: %w", n, addr, err, errno.EFAULT)
+		}
 		return nil, fmt.Errorf("%d bytes at %s: %w", n, addr, errno.EFAULT)
 	}
 	off := addr % pageSize
@@ -146,6 +157,8 @@ func (e *engine) Touch(addr x86.Addr, n int) {
 	for a := pageDown(addr); a < end; a += pageSize {
 		if r := e.region(a); r != nil {
 			e.save(r, uint64(a-r.Start)/pageSize)
+		} else if e.b != nil {
+			e.b.touch(a)
 		}
 	}
 }
@@ -169,6 +182,14 @@ type saved struct {
 
 func (s *saved) page() x86.Addr { return s.r.Start + x86.Addr(s.i*pageSize) }
 
+// name is the page's address; of physical memory, that in the guest's map of it all.
+func (e *engine) name(s *saved) x86.Addr {
+	if e.b != nil && s.r.fill != nil {
+		return e.b.direct + s.page()
+	}
+	return s.page()
+}
+
 func (e *engine) Saved() int    { return len(e.undo) }
 func (e *engine) Track(on bool) { e.track = on }
 
@@ -182,8 +203,8 @@ func (e *engine) Clean(from int) {
 func (e *engine) Changed(from int) []x86.Addr {
 	first := map[x86.Addr]saved{}
 	for _, u := range e.undo[from:] {
-		if _, ok := first[u.page()]; !ok {
-			first[u.page()] = u
+		if _, ok := first[e.name(&u)]; !ok {
+			first[e.name(&u)] = u
 		}
 	}
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(first)), func(p x86.Addr) bool {
@@ -195,6 +216,10 @@ func (e *engine) Changed(from int) []x86.Addr {
 func (e *engine) Rewind(from int) {
 	for i := len(e.undo) - 1; i >= from; i-- {
 		u := e.undo[i]
+		if e.b != nil {
+			e.b.restore(&u)
+			continue
+		}
 		*u.r.at(u.i) = *u.old
 		if u.r.attr[u.i]&attrX != 0 {
 			for _, c := range e.cpus {

@@ -6,6 +6,7 @@ import "math/bits"
 var escape38 = tableOf([]rows{
 	{0x00, 0x41, sse38Maker},
 	{0x10, 0x10, blendByMaker}, {0x14, 0x15, blendByMaker},
+	{0x82, 0x82, invpcidMaker},
 	{0xf0, 0xf1, movbeMaker},
 	{0xf6, 0xf6, adxMaker},
 })

@@ -141,11 +141,17 @@ func opFar(c *cpu, o *op) bool {
 		return false
 	}
 	sel, ok := c.read(a+uint64(o.size), 2)
+	if ok && c.e.b != nil {
+		return c.farOp(o, uint16(sel))
+	}
 	return ok && c.noSegment(uint16(sel))
 }
 
 // opFarReturn is retf and iret; sub is the number of words that they pop.
 func opFarReturn(c *cpu, o *op) bool {
+	if c.e.b != nil {
+		return c.farReturnBooted(o)
+	}
 	var sel uint64
 	for n := range uint64(o.sub) {
 		v, ok := c.read(c.r[rsp]+n*uint64(o.size), o.size)

@@ -28,7 +28,11 @@ func inMaker(d *dec) func(c *cpu, o *op) bool {
 
 // opIn: every port reads as zero.
 func opIn(c *cpu, o *op) bool {
-	c.setReg(rax, o.size, 0)
+	v := uint64(0)
+	if c.e.b != nil {
+		v = c.portIn(o.port(c), o.size)
+	}
+	c.setReg(rax, o.size, v)
 	return true
 }
 
@@ -44,6 +48,10 @@ func opOut(c *cpu, o *op) bool {
 		return true
 	}
 	e := c.e
+	if e.b != nil && c.user { // a program that may use ports makes no hypercall
+		c.portOut(o.port(c), o.size, c.r[rax])
+		return true
+	}
 	switch port := o.port(c); port {
 	case contract.PortCallout:
 		c.ip = o.next
@@ -57,13 +65,13 @@ func opOut(c *cpu, o *op) bool {
 			c.reason = reasonReturn
 		}
 	default:
-		c.hypercall(port, byte(c.r[rax]))
+		c.hypercall(port, o.size, c.reg(rax, o.size))
 	}
 	return true
 }
 
-// hypercall acts on a byte that out or outs wrote to a port.
-func (c *cpu) hypercall(port uint16, v byte) {
+// hypercall acts on what out or outs wrote to a port.
+func (c *cpu) hypercall(port uint16, size uint8, v uint64) {
 	e := c.e
 	switch port {
 	case contract.PortYield:
@@ -75,12 +83,16 @@ func (c *cpu) hypercall(port uint16, v byte) {
 	case contract.PortExit:
 		c.reason = reasonExit
 	case contract.PortConsole:
-		e.console.put(int(e.Task), v)
+		e.console.put(int(e.Task), byte(v))
 	case contract.PortClock:
 		c.r[rax] = e.Now()
 	case contract.PortTask:
 		c.r[rax] = uint64(e.Task)
 	case contract.PortCPU:
 		c.r[rax] = uint64(c.n)
+	default:
+		if e.b != nil {
+			c.portOut(port, size, v)
+		}
 	}
 }

@@ -547,6 +547,7 @@ func opPopf(c *cpu, o *op) bool {
 	c.setEflags(c.eflags()&^mask | v&mask)
 	c.r[rsp] += uint64(o.size)
 	c.ip = o.next
+	c.followAC()
 	return true
 }
 

@@ -54,7 +54,7 @@ func opString(c *cpu, o *op) bool {
 		ok = c.write(to, min(o.size, 4), 0)
 	case outs:
 		if v, ok = c.read(from, min(o.size, 4)); ok && c.reason < reasonExit {
-			c.hypercall(uint16(c.r[rdx]), byte(v))
+			c.hypercall(uint16(c.r[rdx]), min(o.size, 4), v)
 		}
 	case scas:
 		if v, ok = c.read(to, o.size); ok {

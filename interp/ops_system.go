@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"kprobelab/kimage/vmcore"
 	"kprobelab/machine"
 )
 
@@ -12,6 +13,9 @@ type system struct {
 	tables [2]table  // gdt, idt
 	msr    map[uint32]uint64
 	xcr0   uint64
+	// of a booted kernel: the task's segment, and the selector of its local table.
+	tr  vmcore.Segment
+	ldt uint16
 }
 
 type table struct {
@@ -20,6 +24,7 @@ type table struct {
 }
 
 const (
+	segCS = 1
 	segSS = 2
 	segFS = 4
 	segGS = 5
@@ -50,13 +55,17 @@ func opMovToSeg(c *cpu, o *op) bool {
 	return true
 }
 
-// descriptor reads a selector's descriptor, which may fault. It always fails: this engine does not
-// execute descriptors.
+// descriptor reads a selector's descriptor, which may fault. It always fails without a booted kernel, which has
+// descriptors.
 func (c *cpu) descriptor(sel uint16) bool {
 	if !c.described(sel) {
 		return c.fault(machine.VectorGP)
 	}
-	if _, ok := c.read(c.sys.tables[0].base+uint64(sel&^7), 8); !ok {
+	at := c.sys.tables[0].base + uint64(sel&^7)
+	if c.e.b != nil {
+		return c.usable(at)
+	}
+	if _, ok := c.read(at, 8); !ok {
 		return false
 	}
 	c.missing = "segment descriptors"
@@ -68,10 +77,22 @@ func (c *cpu) described(sel uint16) bool { return sel&4 == 0 && sel|7 <= c.sys.t
 
 // loadSegment: a null selector needs no descriptor.
 func (c *cpu) loadSegment(seg uint8, selector uint16) bool {
-	if selector&^3 != 0 {
+	if selector&^3 != 0 && c.e.b == nil {
 		return c.descriptor(selector)
 	}
+	if selector&^3 != 0 && !c.descriptor(selector) {
+		return false
+	}
 	c.sys.sel[seg] = selector
+	if selector&^3 != 0 {
+		switch seg {
+		case segFS:
+			c.fs = c.base(selector)
+		case segGS:
+			c.gs = c.base(selector)
+		}
+		return true
+	}
 	switch seg {
 	case segFS:
 		c.fs = 0
@@ -133,6 +154,9 @@ func opPopSeg(c *cpu, o *op) bool {
 
 // group00Maker: sldt, str, lldt, ltr, verr, verw.
 func group00Maker(d *dec) func(c *cpu, o *op) bool {
+	if d.c.e.b != nil {
+		return group00Booted(d)
+	}
 	switch d.i.ModRM >> 3 & 7 {
 	case 0, 1:
 		return opNoSelector
@@ -161,10 +185,20 @@ func opVerify(c *cpu, o *op) bool {
 		c.setZF(false)
 		return true
 	}
+	if c.e.b != nil {
+		c.setZF(true)
+		return true
+	}
 	return c.descriptor(uint16(sel))
 }
 
-func opLar(c *cpu, o *op) bool { return opVerify(c, o) }
+func larMaker(d *dec) func(c *cpu, o *op) bool {
+	d.op.sub = d.i.Opcode
+	if d.c.e.b != nil {
+		return opLsl
+	}
+	return opVerify
+}
 
 // group01Maker: descriptor tables, and instructions without operands.
 func group01Maker(d *dec) func(c *cpu, o *op) bool {
@@ -186,7 +220,15 @@ func group01Maker(d *dec) func(c *cpu, o *op) bool {
 			return opSwapgs
 		case 0xf9:
 			return opRdtscp
-		case 0xc1, 0xc2, 0xc3, 0xc4, 0xd9:
+		case 0xc1, 0xc8, 0xc9:
+			if d.c.e.b != nil {
+				return bootedGroup01(d)
+			}
+			if d.i.ModRM != 0xc1 {
+				return nil
+			}
+			return opInvalid
+		case 0xc2, 0xc3, 0xc4, 0xd9:
 			return opInvalid // virtual machines are not emulated
 		}
 	}
@@ -247,18 +289,23 @@ func opLmsw(c *cpu, o *op) bool {
 
 func opFlushPage(c *cpu, o *op) bool {
 	c.ip = o.next
+	if b := c.e.b; b != nil {
+		b.flushPage(c.ea(o))
+	}
 	return true
 }
 
 func opClac(c *cpu, o *op) bool {
 	c.flags &^= flagAC
 	c.ip = o.next
+	c.followAC()
 	return true
 }
 
 func opStac(c *cpu, o *op) bool {
 	c.flags |= flagAC
 	c.ip = o.next
+	c.followAC()
 	return true
 }
 
@@ -286,11 +333,20 @@ func (c *cpu) putPair(v uint64) {
 
 // opRdtsc reads the virtual clock.
 func opRdtsc(c *cpu, o *op) bool {
+	if b := c.e.b; b != nil {
+		c.putPair(b.board.TSC())
+		return c.leave(o)
+	}
 	c.putPair(c.e.Now())
 	return true
 }
 
 func opRdtscp(c *cpu, o *op) bool {
+	if b := c.e.b; b != nil {
+		c.putPair(b.board.TSC())
+		c.setReg(rcx, 4, c.sys.msr[msrTSCAux])
+		return c.leave(o)
+	}
 	c.putPair(c.e.Now())
 	c.setReg(rcx, 4, c.sys.msr[msrTSCAux])
 	return true
@@ -328,6 +384,10 @@ var bootMSRs = map[uint32]uint64{
 
 func opRdmsr(c *cpu, o *op) bool {
 	n := uint32(c.r[rcx])
+	if c.e.b != nil {
+		c.putPair(c.bootedMSR(n))
+		return c.leave(o)
+	}
 	switch n {
 	case msrTSC:
 		c.putPair(c.e.Now())
@@ -345,6 +405,10 @@ func opRdmsr(c *cpu, o *op) bool {
 
 func opWrmsr(c *cpu, o *op) bool {
 	n, v := uint32(c.r[rcx]), c.reg(rdx, 4)<<32|c.reg(rax, 4)
+	if c.e.b != nil {
+		c.setBootedMSR(n, v)
+		return c.leave(o)
+	}
 	base := map[uint32]*uint64{msrFSBase: &c.fs, msrGSBase: &c.gs, msrKernelGS: &c.kernelGS}[n]
 	switch {
 	case base != nil && !canonical(v):
@@ -361,6 +425,14 @@ func opWrmsr(c *cpu, o *op) bool {
 
 // opInvalidLater is syscall and sysenter, which lead nowhere in this machine.
 func opInvalidLater(c *cpu, o *op) bool { return c.fault(machine.VectorInvalid) }
+
+func syscallMaker(d *dec) func(c *cpu, o *op) bool {
+	d.last = true
+	if d.c.e.b != nil {
+		return opSyscall
+	}
+	return opInvalidLater
+}
 
 func opClts(c *cpu, o *op) bool {
 	c.sys.cr[0] &^= 8
@@ -388,6 +460,11 @@ func opMovFromControl(c *cpu, o *op) bool {
 
 // opMovToControl: paging and modes stay as they are, whatever is written.
 func opMovToControl(c *cpu, o *op) bool {
+	if c.e.b != nil {
+		c.setControl(o.reg, c.r[o.rm])
+		c.ip = o.next
+		return true
+	}
 	c.sys.cr[o.reg] = c.r[o.rm]
 	c.ip = o.next
 	return true
@@ -395,6 +472,9 @@ func opMovToControl(c *cpu, o *op) bool {
 
 func opMovFromDebug(c *cpu, o *op) bool {
 	c.r[o.rm] = c.sys.dr[debugRegister(o.reg)]
+	if c.e.b != nil {
+		return c.leave(o)
+	}
 	return true
 }
 
@@ -409,6 +489,11 @@ func debugRegister(n uint8) uint8 {
 // opMovToDebug: hardware breakpoints are not emulated, so a write of dr7 is #UD.
 func opMovToDebug(c *cpu, o *op) bool {
 	n := debugRegister(o.reg)
+	if c.e.b != nil {
+		c.setDebug(n, c.r[o.rm])
+		c.ip = o.next
+		return true
+	}
 	if n == 7 {
 		return c.fault(machine.VectorInvalid)
 	}
@@ -491,40 +576,3 @@ func opLdmxcsr(c *cpu, o *op) bool {
 }
 
 func opStmxcsr(c *cpu, o *op) bool { return c.write(c.ea(o), 4, uint64(c.mxcsr)) }
-
-// x87Maker: the control instructions. x87 arithmetic is not executed.
-func x87Maker(d *dec) func(c *cpu, o *op) bool {
-	d.op.size = 2
-	switch d.i.Mnemonic() {
-	case "fninit":
-		return opFninit
-	case "fnclex", "fnop":
-		return opNop
-	case "fnstcw":
-		return opFnstcw
-	case "fldcw":
-		return opFldcw
-	case "fnstsw":
-		if !d.op.mem {
-			d.op.rm = rax
-		}
-		return opFnstsw
-	}
-	return nil
-}
-
-func opFninit(c *cpu, o *op) bool {
-	c.fpu = bootFPU
-	return true
-}
-
-func opFnstcw(c *cpu, o *op) bool { return c.write(c.ea(o), 2, uint64(c.fpu.control)) }
-func opFnstsw(c *cpu, o *op) bool { return c.put(o, uint64(c.fpu.status)) }
-
-func opFldcw(c *cpu, o *op) bool {
-	v, ok := c.read(c.ea(o), 2)
-	if ok {
-		c.fpu.control = uint16(v) | 0x40
-	}
-	return ok
-}

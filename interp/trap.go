@@ -25,6 +25,9 @@ func (c *cpu) host(call func(h *machine.Host) contract.HostAnswer) contract.Host
 // trap is int3 or #DB, with ip past it.
 func (c *cpu) trap(vector int) {
 	e := c.e
+	if e.b != nil && !e.b.beforeTrap(c, vector) {
+		return
+	}
 	e.Extra += e.opt.TrapCost
 	e.addWork(contract.WorkTrap)
 	if vector == machine.VectorInt3 && c.answered() {
@@ -75,6 +78,9 @@ func (c *cpu) putFrame(f *x86.PtRegs) { c.frames = append(c.frames, f) }
 func (c *cpu) callout() {
 	stub, at := x86.Addr(c.running.pc), x86.Addr(c.r[rdi])
 	before := c.state
+	if c.e.b != nil {
+		c.e.b.beforeCall()
+	}
 	regs, copied := c.frameAt(at)
 	answer := c.host(func(h *machine.Host) contract.HostAnswer { return h.Callout(stub, at, regs) })
 	if copied {

@@ -48,8 +48,11 @@ var order = [][]string{
 // alone are the packages beside the order, with all of the project that each may reach.
 var alone = map[string][]string{
 	"machine": {"x86", "errno", "profile", "decoder", "kimage", "internal/cpumodel"},
-	"emu":     {"x86", "errno", "profile", "decoder", "kimage", "machine", "internal/pcmpstr", "internal/cpumodel"},
-	"interp":  {"x86", "errno", "profile", "decoder", "kimage", "machine", "internal/pcmpstr", "internal/cpumodel"},
+	"emu":     {"x86", "errno", "profile", "decoder", "kimage", "machine", "internal/pcmpstr", "internal/cpumodel", "internal/board", "internal/fromdump"},
+	"interp":  {"x86", "errno", "profile", "decoder", "kimage", "machine", "internal/pcmpstr", "internal/cpumodel", "internal/board", "internal/fromdump"},
+	// The machine around a booted kernel's processors, and what its dump says of it, on both engines.
+	"internal/board":    {"x86"},
+	"internal/fromdump": {"x86", "errno", "profile", "decoder", "kimage", "machine", "internal/cpumodel", "internal/board"},
 	// An instruction that both engines compute by the same rules.
 	"internal/pcmpstr": {},
 	// What both engines and the machine agree on.
@@ -59,7 +62,7 @@ var alone = map[string][]string{
 	// Decisions as data are for implementations that know nothing of this one.
 	"kprobestest/suite": {},
 	"kprobestest/runs":  {},
-	"internal/own":      {"x86", "errno", "profile", "decoder", "kimage", "machine", "emu", "interp", "internal/pcmpstr", "internal/cpumodel"},
+	"internal/own":      {"x86", "errno", "profile", "decoder", "kimage", "machine", "emu", "interp", "internal/pcmpstr", "internal/cpumodel", "internal/board", "internal/fromdump"},
 	// What the source says, and in what notation, is read from files alone.
 	"internal/source/formula": {},
 	"internal/ctype":          {},
