@@ -130,7 +130,7 @@ func dropMachines(rng *rand.Rand) error {
 				return err
 			}
 			if n, err := l.Call("strlen", "x"); n != 1 || err != nil || !errors.Is(inside, machine.ErrInUse) {
-				return fmt.Errorf("Close in a handler: %v; the call: %d, %v", inside, n, err)
+				return fmt.Errorf("a Close in a handler: %v; the call: %d, %v", inside, n, err)
 			}
 			dropped++
 		case 1:
