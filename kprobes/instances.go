@@ -1,6 +1,9 @@
 package kprobes
 
-import "kprobelab/x86"
+import (
+	"kprobelab/kprobes/pool"
+	"kprobelab/x86"
+)
 
 // Instance is struct kretprobe_instance: one call of a probed function that
 // has not returned yet.
@@ -21,6 +24,8 @@ type Instance struct {
 	// node is the instance in guest memory, 0 where its probe has no handlers
 	// in guest code.
 	node x86.Addr
+	// account has the call, nil while the instance is free, and without FollowPools.
+	account *pool.Account[int]
 	// through is the address to return to if that is not RetAddr: the trampoline of the booted kernel's own return probe.
 	through x86.Addr
 	// next links the pool's free list or the task's pending list.
@@ -36,6 +41,7 @@ func (k *Kprobes) recycle(i *Instance) {
 	if i.pool.freed {
 		k.useFreed(i.pool)
 	}
+	i.gives()
 	i.next = i.pool.free
 	i.pool.free = i
 }
@@ -138,6 +144,9 @@ func (k *Kprobes) recycleTask(task int) {
 	}
 	if k.head(task) != nil {
 		k.kret.pending[task] = nil
+	}
+	if k.pools != nil {
+		k.forgetLacking(func(c *lackingCall) bool { return c.task == task })
 	}
 }
 

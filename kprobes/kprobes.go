@@ -21,6 +21,8 @@ type Kprobes struct {
 	observe func(Event)
 	misuse  func(*Misuse)
 	kret    kretState
+	// pools are nil without FollowPools.
+	pools *pools
 	// handles maps a detour buffer's handle to the buffer's aggregator.
 	handles []*optimized
 	// answerer and stepper are the machine, if it has these methods; otherwise nil.

@@ -2,6 +2,7 @@ package kprobes
 
 import (
 	"kprobelab/internal/bounded"
+	"kprobelab/kprobes/pool"
 	"kprobelab/kprobes/probepoint"
 	"kprobelab/kprobes/rule"
 	"kprobelab/x86"
@@ -39,6 +40,8 @@ type Kretprobe struct {
 	Nmissed uint64
 
 	pool *instancePool
+	// account is FollowPools's, nil without.
+	account *pool.Account[int]
 }
 
 // kretState is the state that all return probes share.
@@ -87,6 +90,7 @@ func (k *Kprobes) RegisterKretprobe(rp *Kretprobe) error {
 	}
 	rp.pool = newInstancePool(rp)
 	rp.Nmissed = 0
+	k.account(rp)
 	if old != nil && k.c.Kret.LateReregistration {
 		old.freed = true // nothing refers to it any more
 	}
@@ -100,6 +104,9 @@ func (k *Kprobes) RegisterKretprobe(rp *Kretprobe) error {
 			rp.pool, rp.KP.Record = old, record // of a registration that this call did not make
 		}
 		return err
+	}
+	if rp.account != nil {
+		rp.account.Probe = k.name(kp)
 	}
 	return nil
 }
@@ -198,9 +205,11 @@ func (k *Kprobes) preKretprobe(cpu *cpuState, rp *Kretprobe, regs *x86.PtRegs) i
 	if i == nil {
 		rp.Nmissed++
 		k.event(cpu, EventNoInstance, cpu.way, p, p.Addr, regs)
+		k.lacks(cpu, rp, regs)
 		return 0
 	}
 	i.Task = k.task()
+	k.holds(rp, i, regs)
 	if rp.EntryHandler != nil && k.c.Kret.EntryHandler && k.callEntry(cpu, rp, i, regs) != 0 {
 		k.recycle(i)
 		return 0

@@ -200,15 +200,15 @@ func (m *Machine) OnSystemCalls(numbers []uint64, fn func(regs *x86.PtRegs)) {
 	}
 }
 
-// OnExecuted makes the machine call fn before a CPU of a booted kernel executes an instruction that ShowExecuted has
+// OnExecuted makes the machine call fn before a CPU executes an instruction that ShowExecuted has
 // named. fn sees the registers and changes none of them; it may name more instructions. There can be several receivers:
 // end takes fn out.
 func (m *Machine) OnExecuted(fn func(regs *x86.PtRegs)) (end func()) {
-	if m.booted == nil {
-		return func() {}
-	}
 	if m.executed == nil {
 		m.executed = map[int]func(*x86.PtRegs){}
+	}
+	if m.booted != nil && !m.tellsExecuted {
+		m.tellsExecuted = true
 		m.booted.OnExecuted(func(regs *x86.PtRegs) {
 			for _, n := range slices.Sorted(maps.Keys(m.executed)) {
 				m.executed[n](regs)
@@ -221,10 +221,13 @@ func (m *Machine) OnExecuted(fn func(regs *x86.PtRegs)) (end func()) {
 	return func() { delete(m.executed, n) }
 }
 
-// ShowExecuted names an instruction for OnExecuted. It stays named, also after a Restore. It returns false without a
-// booted kernel, and if there are too many.
+// ShowExecuted names an instruction for OnExecuted. It stays named, also after a Restore. It returns false if there are too
+// many, and if the engine cannot tell.
 func (m *Machine) ShowExecuted(at x86.Addr) bool {
-	return m.booted != nil && m.booted.ShowExecuted(at)
+	if m.booted == nil {
+		return m.showExecuted(at)
+	}
+	return m.booted.ShowExecuted(at)
 }
 
 // TextIsShared reports whether the guest may change its text itself: a booted kernel does.

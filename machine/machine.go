@@ -23,6 +23,9 @@ type Machine struct {
 	ownedFirst   int64
 	wroteTooMuch atomic.Bool
 	watch        func(hits []WatchHit, regs *x86.PtRegs)
+	// watched is the list of watch, shown are the instructions of ShowExecuted without a booted kernel.
+	watched []Watch
+	shown   []x86.Addr
 
 	cpus    []*cpu
 	cur     *cpu
@@ -55,6 +58,8 @@ type Machine struct {
 	failed   []error // of tasks, since the last Run
 	onWait   func(w Wait) error
 	onTaken  func(at []x86.Addr)
+	// tellsExecuted: a booted kernel's engine tells executed.
+	tellsExecuted bool
 	// executed are the receivers of OnExecuted, by their number.
 	executed  map[int]func(*x86.PtRegs)
 	receivers int

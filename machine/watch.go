@@ -3,6 +3,7 @@ package machine
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"kprobelab/errno"
@@ -73,7 +74,7 @@ func (m *Machine) Watch(list []Watch, hit func(hits []WatchHit, regs *x86.PtRegs
 	switch {
 	case !ok:
 		return ErrNoWatch
-	case len(list) > MaxWatches:
+	case len(list)+len(m.shown) > MaxWatches:
 		return fmt.Errorf("%d watchpoints: %w: there can be %d", len(list), errno.ENOSPC, MaxWatches)
 	}
 	for _, w := range list {
@@ -81,19 +82,60 @@ func (m *Machine) Watch(list []Watch, hit func(hits []WatchHit, regs *x86.PtRegs
 			return fmt.Errorf("%d bytes at %s: %w", w.Len, w.Addr, errno.EINVAL)
 		}
 	}
-	sorted := slices.Clone(list)
-	for i := range sorted {
-		sorted[i].Number = int32(i)
-	}
-	slices.SortFunc(sorted, func(a, b Watch) int { return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(a.Number, b.Number)) })
-	if err := e.Watch(sorted); err != nil {
+	if err := m.giveWatches(e, list, m.shown); err != nil {
 		return err
 	}
-	m.watch = hit
+	m.watched, m.watch = slices.Clone(list), hit
 	if len(list) == 0 {
 		m.watch = nil
 	}
 	return nil
+}
+
+// giveWatches gives the engine a list of watches, and after them the instructions of ShowExecuted.
+func (m *Machine) giveWatches(e Watcher, list []Watch, shown []x86.Addr) error {
+	all := slices.Clone(list)
+	for _, at := range shown {
+		all = append(all, Watch{Addr: at, Len: 1, Kinds: WatchExec})
+	}
+	for i := range all {
+		all[i].Number = int32(i)
+	}
+	slices.SortFunc(all, func(a, b Watch) int { return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(a.Number, b.Number)) })
+	return e.Watch(all)
+}
+
+// showExecuted is ShowExecuted of a machine without a booted kernel: the instruction is a watch of the engine.
+func (m *Machine) showExecuted(at x86.Addr) bool {
+	e, ok := m.engine.(Watcher)
+	switch {
+	case slices.Contains(m.shown, at):
+		return true
+	case !ok, m.Closed() != nil, len(m.watched)+len(m.shown) >= MaxWatches:
+		return false
+	}
+	shown := append(m.shown, at)
+	if m.giveWatches(e, m.watched, shown) != nil {
+		return false
+	}
+	m.shown = shown
+	return true
+}
+
+// executes takes the instructions of ShowExecuted out of hits, and tells the receivers of OnExecuted.
+func (m *Machine) executes(hits []WatchHit, regs *x86.PtRegs) []WatchHit {
+	first := int32(len(m.watched))
+	if !slices.ContainsFunc(hits, func(h WatchHit) bool { return h.Watch >= first }) {
+		return hits
+	}
+	for _, n := range slices.Sorted(maps.Keys(m.executed)) {
+		m.executed[n](regs)
+	}
+	hits = slices.DeleteFunc(slices.Clone(hits), func(h WatchHit) bool { return h.Watch >= first })
+	if len(hits) == 0 && !m.opt.FreeHits { // the guest has no trap there
+		m.sh.Extra -= m.opt.TrapCost
+	}
+	return hits
 }
 
 // Watching reports whether there is a list.
@@ -103,7 +145,7 @@ func (m *Machine) Watching() bool { return m.watch != nil }
 func (h *Host) Watched(hits []WatchHit, regs *x86.PtRegs) (answer contract.HostAnswer) {
 	m, returned := h.m, false
 	defer m.border(&answer, &returned)
-	if m.watch != nil {
+	if hits = m.executes(hits, regs); len(hits) > 0 && m.watch != nil {
 		m.watch(hits, regs)
 	}
 	returned = true

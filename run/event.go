@@ -6,6 +6,7 @@ import (
 	"kprobelab"
 	"kprobelab/internal/userprobe"
 	"kprobelab/kprobes"
+	"kprobelab/kprobes/pool"
 	"kprobelab/tracing"
 	"kprobelab/uprobes"
 	"kprobelab/watch"
@@ -54,6 +55,8 @@ type Probe struct {
 	// a watchpoint of a program, which cannot miss a hit.
 	Hits   uint64
 	Missed *uint64
+	// Pool is the account of a kretprobe's instances, in Removed and Counters; nil of other probes.
+	Pool *pool.Usage
 	// Definition is a uprobe's in the language of uprobe_events; Hazard names the harm that it does although the kernel
 	// accepts it, "" for none.
 	Definition string

@@ -45,6 +45,7 @@ func (p *Kernel) Run(img *kimage.Image, to Sink) error {
 		return MachineError(img, err)
 	}
 	defer lab.Close()
+	lab.FollowPools()
 	r := &runner{lab: session.New(lab), feed: feed{to}, steps: newKernelSteps(lab)}
 	r.warn(img, p)
 	r.put(Started{Lab: lab, Name: img.Name(), Names: NamesOf(lab)})

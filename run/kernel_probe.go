@@ -6,7 +6,7 @@ import (
 
 // probeOf describes a planted probe.
 func probeOf(p *session.Planted) *Probe {
-	return &Probe{Kind: p.Kind(), Text: p.String(), Name: p.Name, Addr: &p.At, Watched: p.Watched, Hits: p.Hits, Missed: &p.Missed}
+	return &Probe{Kind: p.Kind(), Text: p.String(), Name: p.Name, Addr: &p.At, Watched: p.Watched, Hits: p.Hits, Missed: &p.Missed, Pool: p.Pool}
 }
 
 // unplaced leaves the address out.

@@ -9,6 +9,7 @@ import (
 	"kprobelab/bpf/losses"
 	"kprobelab/internal/sample/module"
 	"kprobelab/internal/show"
+	"kprobelab/kprobes/pool"
 	"kprobelab/x86"
 )
 
@@ -47,6 +48,8 @@ type Record struct {
 	Error   string  `json:"error,omitempty"`
 	Hits    *uint64 `json:"hits,omitempty"`
 	Nmissed *uint64 `json:"nmissed,omitempty"`
+	// Pool is the account of a kretprobe's instances.
+	Pool *pool.Usage `json:"pool,omitempty"`
 	// ExitCode is a program's.
 	ExitCode *int `json:"exit_code,omitempty"`
 	// Step and Detail are a numbered step of a hit; Detail alone is a line
@@ -202,7 +205,7 @@ func (e *Counters) records() []Record {
 	var list []Record
 	for i := range e.Probes {
 		r := of("counters", &e.Probes[i])
-		r.Hits, r.Nmissed = &e.Probes[i].Hits, e.Probes[i].Missed
+		r.Hits, r.Nmissed, r.Pool = &e.Probes[i].Hits, e.Probes[i].Missed, e.Probes[i].Pool
 		list = append(list, r)
 	}
 	return list

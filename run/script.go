@@ -85,6 +85,7 @@ func (p *Script) onMachine(img *kimage.Image, s *script.Script) (*Scripted, erro
 		return nil, MachineError(img, err)
 	}
 	defer lab.Close()
+	lab.FollowPools()
 	l := session.New(lab)
 	if err := l.Prepare(calls); err != nil {
 		return nil, refused(OneLine(err))

@@ -278,6 +278,13 @@ func (o *Text) counters(e *Counters) {
 		fmt.Fprintf(t, "%s\t%s\t%d\t%d\n", p.Kind, p.Text, p.Hits, *p.Missed)
 	}
 	t.Flush()
+	var b strings.Builder
+	for _, p := range e.Probes {
+		if p.Pool != nil && p.Pool.Missed > 0 {
+			p.Pool.Write(&b)
+		}
+	}
+	o.w.WriteString(b.String())
 }
 
 // accesses are the kinds in words.

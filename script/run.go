@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"kprobelab"
@@ -14,6 +15,7 @@ import (
 	"kprobelab/internal/script/attach"
 	"kprobelab/internal/script/host"
 	"kprobelab/internal/session"
+	"kprobelab/kprobes/pool"
 	"kprobelab/machine"
 	"kprobelab/watch"
 	"kprobelab/x86"
@@ -169,13 +171,16 @@ type Counts struct {
 	Hits, Missed uint64
 	// Least, Most and Sum are the statements that a hit executed.
 	Least, Most, Sum int
+	// Pool is the account of a kretprobe's instances: their peak, who had them, and the smallest maxactive that would have lost no
+	// call. It is nil of other probes, and if the Lab keeps no accounts (Lab.FollowPools).
+	Pool *pool.Usage
 }
 
 // Counts returns what became of each probe that has a handler; they are whole after Close.
 func (r *Run) Counts() (list []Counts) {
 	for _, c := range r.runner.Counts() {
 		if c.Probe.Handler != nil {
-			list = append(list, Counts{c.Probe.Point, c.How, c.Hits, c.Missed, c.Least, c.Most, c.Sum})
+			list = append(list, Counts{c.Probe.Point, c.How, c.Hits, c.Missed, c.Least, c.Most, c.Sum, c.Pool})
 		}
 	}
 	return list
@@ -260,7 +265,7 @@ func setWatch(lab *kprobelab.Lab, w *host.Watched, hit func(*x86.PtRegs)) (remov
 	return func() error { return lab.Watches.Remove(set) }, lab.Watches.Add(set)
 }
 
-// WriteCounts writes the counts of probes as a table.
+// WriteCounts writes the counts of probes as a table, and after it the accounts of kretprobes' instances.
 func WriteCounts(w io.Writer, list []Counts) {
 	fmt.Fprintf(w, "%-12s %8s %8s %-16s %s\n", "planted", "hits", "missed", "statements", "probe")
 	for _, c := range list {
@@ -273,4 +278,11 @@ func WriteCounts(w io.Writer, list []Counts) {
 		}
 		fmt.Fprintf(w, "%-12s %8d %8d %-16s %s\n", how, c.Hits, c.Missed, cost, c.Probe)
 	}
+	var b strings.Builder
+	for _, c := range list {
+		if c.Pool != nil {
+			c.Pool.Write(&b)
+		}
+	}
+	_, _ = io.WriteString(w, b.String())
 }

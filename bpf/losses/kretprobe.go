@@ -1,16 +1,15 @@
 package losses
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 
+	"kprobelab/kprobes/pool"
 	"kprobelab/x86"
 )
 
 // entry is a kretprobe's entry handler that runs.
 type entry struct {
-	pool  *pool
+	pool  *returns
 	items []item
 	regs  x86.PtRegs
 	got   bool
@@ -19,22 +18,20 @@ type entry struct {
 // instance is a return instance in use, or one that a call wanted and that the pool did not have.
 type instance struct {
 	at    x86.Addr
-	pool  *pool
+	pool  *returns
 	task  *task
 	items []item
 	regs  x86.PtRegs
 	// done: the function has returned, and the kernel is about to put the instance back.
 	done bool
-	// lacked: the pool had none.
-	lacked bool
+	// lacked: the pool had none. held: the call has not returned.
+	lacked, held bool
 }
 
-// pool is the pool of return instances of a kretprobe.
-type pool struct {
-	Pool
-	rp    x86.Addr
-	inUse map[*instance]bool
-	used  int
+// returns is the pool of return instances of a kretprobe.
+type returns struct {
+	pool.Account[x86.Addr]
+	rp x86.Addr
 }
 
 func (w *Watch) followReturns() {
@@ -133,54 +130,27 @@ func (w *Watch) takes(at, rp x86.Addr) {
 	if sp := x86.Addr(i.regs.SP); w.replaced[sp] == 0 {
 		w.replaced[sp] = w.o.Pointer(sp)
 	}
-	e.pool.used++
-	e.pool.Peak = max(e.pool.Peak, e.pool.used)
 	w.holds(i)
 }
 
 // holds: one more instance is in use or wanted.
 func (w *Watch) holds(i *instance) {
-	p := i.pool
-	p.inUse[i] = true
+	i.held = true
 	i.task.instances = append(i.task.instances, i)
-	if len(p.inUse) > p.Wanted {
-		p.Wanted = len(p.inUse)
-		p.keep(w)
-	}
-}
-
-// keep notes who has the instances now.
-func (p *pool) keep(w *Watch) {
-	holders := slices.Collect(maps.Keys(p.inUse))
-	var list []*where
-	slices.SortFunc(holders, func(a, b *instance) int {
-		an, _ := w.o.Named(a.task.at)
-		bn, _ := w.o.Named(b.task.at)
-		if an != bn {
-			return an - bn
-		}
-		return cmp.Compare(b.regs.SP, a.regs.SP)
-	})
-	for _, i := range holders {
-		list = w.count(list, i.task.at, &i.regs)
-	}
-	p.Holders = nil
-	for _, in := range list {
-		p.Holders = append(p.Holders, in.Place)
-	}
+	i.pool.Enter(i.task.at, i.lacked, func() Place { return w.place(i.task.at, &i.regs) })
 }
 
 // release: an instance is in the pool again, or a call that wanted one has returned.
 func (w *Watch) release(i *instance) {
-	if !i.pool.inUse[i] {
+	if !i.held {
 		return
 	}
-	delete(i.pool.inUse, i)
+	i.held = false
+	i.pool.Leave(i.task.at, i.lacked)
 	if w.taken[i.at] == i {
 		delete(w.taken, i.at)
 	}
 	if !i.lacked {
-		i.pool.used--
 		delete(w.replaced, x86.Addr(i.regs.SP))
 	}
 	t := i.task
@@ -190,17 +160,15 @@ func (w *Watch) release(i *instance) {
 }
 
 // pool is the pool of a struct kretprobe.
-func (w *Watch) pool(rp x86.Addr) *pool {
+func (w *Watch) pool(rp x86.Addr) *returns {
 	at := w.o.Pointer(rp + w.l["kretprobe.kp"] + w.l["kprobe.addr"])
 	name := w.probeName(at)
 	if p := w.pools[rp]; p != nil && p.Probe == name {
 		return p
 	}
-	p := &pool{rp: rp, inUse: map[*instance]bool{}}
+	p := &returns{rp: rp}
 	p.Probe, p.MaxActive = name, int(int32(w.o.Word(rp+w.l["kretprobe.maxactive"])))
 	w.pools[rp] = p
 	w.order = append(w.order, p)
 	return p
 }
-
-func (p *pool) result() Pool { return p.Pool }

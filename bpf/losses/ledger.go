@@ -1,6 +1,10 @@
 package losses
 
-import "fmt"
+import (
+	"fmt"
+
+	"kprobelab/kprobes/pool"
+)
 
 // Ledger accounts for all calls while a tool ran.
 type Ledger struct {
@@ -57,12 +61,10 @@ type Loss struct {
 }
 
 // Place is a task in which losses of a kind were, with the kernel's stack at the first one.
-type Place struct {
-	PID   int      `json:"pid"`
-	Comm  string   `json:"comm"`
-	N     uint64   `json:"n"`
-	Stack []string `json:"stack,omitempty"`
-}
+type Place = pool.Place
+
+// Pool is the account of a kretprobe's return instances.
+type Pool = pool.Usage
 
 // Causes of losses.
 const (
@@ -88,18 +90,6 @@ const (
 	Unread      = "not read before the buffer's end"
 	Unsubmitted = "reserved and not submitted"
 )
-
-// Pool is the pool of return instances of a kretprobe.
-type Pool struct {
-	Probe     string `json:"probe"`
-	MaxActive int    `json:"maxactive"`
-	// Peak is the most instances in use at once. Wanted is the smallest maxactive that would have lost no call.
-	Peak   int    `json:"peak"`
-	Wanted int    `json:"wanted"`
-	Missed uint64 `json:"missed"`
-	// Holders had the instances at the peak of what was wanted.
-	Holders []Place `json:"holders,omitempty"`
-}
 
 // Stage returns a stage by its name, nil if the program has none.
 func (p *Program) Stage(name string) *Stage {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"kprobelab/kprobes/pool"
 )
 
 // Write writes the ledger for people: each stage with its losses below it, a task and its stack for each.
@@ -19,7 +21,8 @@ func (l *Ledger) Write(to io.Writer) error {
 		b.WriteString("no program was attached to a probe\n")
 	}
 	for i := range l.Pools {
-		l.Pools[i].write(&b)
+		b.WriteString("\n")
+		l.Pools[i].Write(&b)
 	}
 	for _, n := range l.Notes {
 		fmt.Fprintf(&b, "\nnote: %s\n", n)
@@ -45,7 +48,7 @@ func (p *Program) write(b *strings.Builder, all uint64) {
 			if i == ran && loss.Cause == RingFull || loss.Cause == PerfFull && i == ran {
 				continue // the records say where
 			}
-			places(b, loss.In)
+			pool.WritePlaces(b, loss.In)
 		}
 	}
 	if p.Cost.Runs > 0 {
@@ -55,26 +58,4 @@ func (p *Program) write(b *strings.Builder, all uint64) {
 	if p.Missed != nil {
 		fmt.Fprintf(b, "  the kernel's own count of missed hits: %d\n", *p.Missed)
 	}
-}
-
-// places writes tasks and their stacks.
-func places(b *strings.Builder, list []Place) {
-	const most = 3
-	for i, in := range list {
-		if i == most {
-			fmt.Fprintf(b, "%18s%d more tasks\n", "", len(list)-most)
-			return
-		}
-		fmt.Fprintf(b, "%18s%d in %s (%d)", "", in.N, in.Comm, in.PID)
-		if len(in.Stack) > 0 {
-			fmt.Fprintf(b, ": %s", strings.Join(in.Stack[:min(len(in.Stack), 6)], " < "))
-		}
-		b.WriteString("\n")
-	}
-}
-
-func (p *Pool) write(b *strings.Builder) {
-	fmt.Fprintf(b, "\nreturn instances of %s: maxactive %d, at most %d in use at once, %d calls without one\n", p.Probe, p.MaxActive, p.Peak, p.Missed)
-	fmt.Fprintf(b, "  the smallest maxactive that would have lost none: %d\n", p.Wanted)
-	places(b, p.Holders)
 }

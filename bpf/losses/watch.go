@@ -26,8 +26,8 @@ type Watch struct {
 	entries map[x86.Addr]*program
 	tasks   map[x86.Addr]*task
 	taken   map[x86.Addr]*instance
-	pools   map[x86.Addr]*pool
-	order   []*pool
+	pools   map[x86.Addr]*returns
+	order   []*returns
 	rings   map[x86.Addr]*ring
 	// replaced are return addresses that kretprobes have replaced, by their place on the stack.
 	replaced map[x86.Addr]x86.Addr
@@ -118,15 +118,21 @@ func (w *Watch) count(list []*where, task x86.Addr, regs *x86.PtRegs) []*where {
 	if len(list) == bounded.LossTasks {
 		in.Comm, in.task = "others", ^x86.Addr(0)
 	} else {
-		in.PID, in.Comm = w.o.Named(task)
-		if regs != nil {
-			for _, at := range w.o.Stack(regs, bounded.LossFrames, w.original) {
-				in.Stack = append(in.Stack, w.symbol(at))
-			}
-		}
+		in.Place = w.place(task, regs)
 	}
 	in.N = 1
 	return append(list, in)
+}
+
+// place has a task's name, and its stack from registers on, which may be nil.
+func (w *Watch) place(task x86.Addr, regs *x86.PtRegs) (p Place) {
+	p.PID, p.Comm = w.o.Named(task)
+	if regs != nil {
+		for _, at := range w.o.Stack(regs, bounded.LossFrames, w.original) {
+			p.Stack = append(p.Stack, w.symbol(at))
+		}
+	}
+	return p
 }
 
 // task is the state of a task of the guest.
@@ -190,7 +196,7 @@ type gate struct {
 func Start(k *booted.Kernel, lines *Lines) (*Watch, error) {
 	o := k.Observe()
 	w := &Watch{o: o, l: layoutOf(o.Types()), places: map[x86.Addr]*place{}, events: map[x86.Addr]*event{}, programs: map[x86.Addr]*program{},
-		entries: map[x86.Addr]*program{}, tasks: map[x86.Addr]*task{}, taken: map[x86.Addr]*instance{}, pools: map[x86.Addr]*pool{}, rings: map[x86.Addr]*ring{},
+		entries: map[x86.Addr]*program{}, tasks: map[x86.Addr]*task{}, taken: map[x86.Addr]*instance{}, pools: map[x86.Addr]*returns{}, rings: map[x86.Addr]*ring{},
 		seen: map[x86.Addr]bool{}, replaced: map[x86.Addr]x86.Addr{}}
 	if !w.l.has("kprobe.addr", "kprobe.flags", "kretprobe.kp", "pt_regs.ip", "perf_event.tp_event", "trace_probe_event.call", "bpf_prog.aux", "bpf_prog.bpf_func", "bpf_prog_aux.id") {
 		return nil, ErrTypes
@@ -472,7 +478,7 @@ func (w *Watch) End() *Ledger {
 		l.Programs = append(l.Programs, p)
 	}
 	for _, p := range w.order {
-		l.Pools = append(l.Pools, p.result())
+		l.Pools = append(l.Pools, p.Usage)
 	}
 	return l
 }

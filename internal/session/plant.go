@@ -104,6 +104,9 @@ func (l *Session) Unplant(p *Planted) {
 	case p.plant.rp != nil:
 		l.Kprobes.UnregisterKretprobe(p.plant.rp)
 		p.Missed = p.plant.rp.Nmissed + p.plant.rp.KP.Nmissed
+		if u, ok := p.plant.rp.Usage(); ok {
+			p.Pool = &u
+		}
 	}
 	p.plant = plant{}
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"kprobelab/internal/callsyntax"
 	"kprobelab/kprobes"
+	"kprobelab/kprobes/pool"
 	"kprobelab/watch"
 	"kprobelab/x86"
 )
@@ -21,6 +22,8 @@ type Planted struct {
 	// Missed is nmissed: hits without a handler, because another probe was
 	// being handled or no instance was free. Unplant sets it.
 	Missed uint64
+	// Pool is the account of a return probe's instances, nil if the Lab keeps none. Unplant sets it.
+	Pool *pool.Usage
 
 	// Watched is the watchpoint, nil for a probe; Place is the place of its request.
 	Watched *watch.Watchpoint

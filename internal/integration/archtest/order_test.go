@@ -19,7 +19,7 @@ var order = [][]string{
 	{"kimage/vmcore", "kimage/btf", "kimage/evidence", "kimage/internal/opened"},
 	{"kimage/internal/infer", "kimage/internal/patch", "kimage/internal/processor", "kimage/internal/structures"},
 	{"kimage"},
-	{"kprobes/slot", "kprobes/textpoke", "uprobes", "watch"},
+	{"kprobes/pool", "kprobes/slot", "kprobes/textpoke", "uprobes", "watch"},
 	{"optimizer"},
 	{"kprobes/probepoint"},
 	{"internal/tracing/definition"},

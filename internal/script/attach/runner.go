@@ -11,6 +11,7 @@ import (
 	"kprobelab/internal/script/host"
 	"kprobelab/kimage"
 	"kprobelab/kprobes"
+	"kprobelab/kprobes/pool"
 	"kprobelab/x86"
 )
 
@@ -66,6 +67,8 @@ type Counts struct {
 	Hits, Missed uint64
 	// Least, Most and Sum are the least, the greatest and the total number of statements of the hits.
 	Least, Most, Sum int
+	// Pool is the account of a kretprobe's instances, nil of other probes, and without Kprobes.FollowPools.
+	Pool *pool.Usage
 }
 
 // planted is a probe of the script.
@@ -402,6 +405,9 @@ func (r *Runner) unplant() {
 			r.o.Kprobes.UnregisterKprobe(p.kp)
 		case p.rp != nil:
 			p.How, p.Missed = "kretprobe", p.rp.Nmissed+p.rp.KP.Nmissed
+			if u, ok := p.rp.Usage(); ok && !p.inTrampoline() {
+				p.Pool = &u
+			}
 			r.o.Kprobes.UnregisterKretprobe(p.rp)
 		}
 		if p.remove != nil {
