@@ -15,8 +15,9 @@ import (
 // at a time.
 type Page struct {
 	image *opened
-	// run is the machine that is watched.
-	run *run
+	// run is the machine that is watched, kept what was shown of it.
+	run  *run
+	kept kept
 	// reel is the film that is played.
 	reel *reel
 	// asked is the function of the last question about places.

@@ -83,14 +83,18 @@ func (r *run) note(who byte) {
 	}
 }
 
-// track returns the marks and the stale CPUs of the steps from the number known on.
-func (r *run) track(known int) (marks []Mark, stales []Stale) {
+// track returns the marks and the stale CPUs of the steps from the number known on, of the first n steps.
+func (r *run) track(known, n int) (marks []Mark, stales []Stale) {
 	marks, stales = []Mark{}, []Stale{}
-	for i := len(r.marks); i > 0 && r.marks[i-1].Step >= known; i-- {
-		marks = r.marks[i-1:]
+	for _, m := range r.marks {
+		if m.Step >= known && m.Step < n {
+			marks = append(marks, m)
+		}
 	}
-	for i := len(r.stales); i > 0 && r.stales[i-1].Step >= known; i-- {
-		stales = r.stales[i-1:]
+	for _, s := range r.stales {
+		if s.Step >= known && s.Step < n {
+			stales = append(stales, s)
+		}
 	}
 	return marks, stales
 }

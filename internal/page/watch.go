@@ -3,7 +3,6 @@ package page
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"sync"
 
 	"kprobelab"
@@ -49,6 +48,9 @@ func (p *Page) watch(q watchQuestion, _ []byte) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
+	if v := p.recall(img, &q, steps(list)); v != nil {
+		return v, nil
+	}
 	all, left := steps(list), []Left(nil)
 	if q.Loose {
 		if all, left, err = possible(img, q.Scenario, all); err != nil {
@@ -78,25 +80,22 @@ func (p *Page) watch(q watchQuestion, _ []byte) (*View, error) {
 			sub, moved, err = p.run.forward(protocol, most, who, sub)
 		}
 	case "back":
-		n, at := p.run.earlier(protocol, sub)
-		moved = n != len(p.run.steps) || at != sub
-		sub, err = at, p.goTo(img, q.Scenario, slices.Clone(p.run.steps[:n]))
+		sub, moved, err = p.back(img, &q, steps(lead), sub)
 	default:
 		err = errRequest
 	}
 	if err != nil {
 		return nil, err
 	}
-	v, err := p.run.view(sub, moved)
+	v, err := p.run.shown(&q, steps(lead), sub)
 	if err != nil {
 		return nil, err
 	}
-	v.Did, v.Left = p.run.did(protocol), left
-	v.Marks, v.Stale = p.run.track(q.Known)
-	if who, _ := p.run.turn(steps(lead), protocol, sub); who != 0 {
-		v.Next = string(who)
-	}
-	return v, nil
+	p.kept.keep(img, q.Scenario, q.spot(p.run.steps, sub), v)
+	answer := *v
+	answer.Moved, answer.Left = moved, left
+	answer.Marks, answer.Stale = p.run.track(q.Known, len(p.run.steps))
+	return &answer, nil
 }
 
 // possible runs a schedule, and divides it into the steps that were taken and those for which there
@@ -279,10 +278,9 @@ func (r *run) forward(protocol bool, most int, who byte, sub int) (at int, moved
 // inside: the last step has events after the one that is shown.
 func (r *run) inside(sub int) bool { return sub >= 0 && sub+1 < len(r.moments) }
 
-// earlier returns the number of steps one instruction or one event earlier, and the
-// index of the last step's event that is then shown.
-func (r *run) earlier(protocol bool, sub int) (n, at int) {
-	n = len(r.steps)
+// earlier returns the number of steps one instruction or one event earlier than the place sub of step n, and the
+// index of that step's event that is then shown.
+func (r *run) earlier(n int, protocol bool, sub int) (before, at int) {
 	switch {
 	case n == 0:
 		return 0, -1
@@ -290,8 +288,8 @@ func (r *run) earlier(protocol bool, sub int) (n, at int) {
 		return n - 1, -1
 	case sub > 0:
 		return n, sub - 1
-	case sub < 0 && len(r.moments) > 0:
-		return n, len(r.moments) - 1
+	case sub < 0 && r.counts[n-1] > 0:
+		return n, r.counts[n-1] - 1
 	}
 	for n--; n > 0; n-- {
 		if c := r.counts[n-1]; c > 0 {
