@@ -27,6 +27,7 @@ function start() {
       };
       worker.postMessage(program.module ? { module: program.module } : { text: document.getElementById("wasm").textContent.trim() });
     });
+    document.getElementById("wasm").textContent = ""; // the module is there
     document.getElementById("unpacking").hidden = true;
     URL.revokeObjectURL(url);
   })();

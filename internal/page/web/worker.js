@@ -1,9 +1,9 @@
 // The worker: unpacks the program, and answers one question after the other.
 
-// unpack returns the program from compressed text, and says how far it is.
+// unpack compiles the program while it is unpacked from compressed text, so that it is never there as a whole, and says how far it is.
 async function unpack(text) {
   const gunzip = new DecompressionStream("gzip");
-  const plain = new Response(gunzip.readable).arrayBuffer();
+  const module = WebAssembly.compileStreaming(new Response(gunzip.readable, { headers: { "Content-Type": "application/wasm" } }));
   const writer = gunzip.writable.getWriter();
   const piece = 1 << 18; // a multiple of 4 characters
   for (let at = 0; at < text.length; at += piece) {
@@ -14,14 +14,14 @@ async function unpack(text) {
     postMessage({ unpacked: Math.min(1, (at + piece) / text.length) });
   }
   await writer.close();
-  return plain;
+  return module;
 }
 
 onmessage = async ({ data }) => {
   if (data.text || data.module) {
     try {
       const go = new Go();
-      const module = data.module ?? await WebAssembly.compile(await unpack(data.text));
+      const module = data.module ?? await unpack(data.text);
       const instance = await WebAssembly.instantiate(module, go.importObject);
       go.run(instance).then(() => postMessage({ ended: true }));
       postMessage({ ready: true, module: data.module ? null : module });
