@@ -38,6 +38,8 @@ type opened struct {
 	release string
 	img     *kimage.Image
 	scan    *report.Scan
+	// functions are the image's, in the order of a search.
+	functions []kimage.Symbol
 }
 
 // codeQuestion is a function of bytes, as explain --hex takes it.
@@ -331,12 +333,11 @@ func (p *Page) open(q openQuestion, file []byte) (*Opened, error) {
 		return nil, fmt.Errorf("%s has no symbols, so no function in it can be found", o.name)
 	}
 	o.img, o.scan = img, report.NewScan(img)
-	functions, err := o.scan.Functions()
-	if err != nil {
+	if o.functions, err = o.scan.Functions(); err != nil {
 		return nil, err
 	}
 	p.image = &o
-	return &Opened{Image: report.DescribeImage(img), Functions: len(functions), Build: img.BuildID()}, nil
+	return &Opened{Image: report.DescribeImage(img), Functions: len(o.functions), Build: img.BuildID()}, nil
 }
 
 // isDump: the file is a memory dump, an ELF core or one of makedumpfile.
@@ -382,10 +383,6 @@ func (p *Page) search(q searchQuestion, _ []byte) (*Search, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := o.scan.Functions()
-	if err != nil {
-		return nil, err
-	}
 	s := &Search{Found: []Found{}}
 	if _, err := o.function(q.Text); err == nil {
 		s.Function = q.Text // a name may have a plus and blanks in it
@@ -394,7 +391,7 @@ func (p *Page) search(q searchQuestion, _ []byte) (*Search, error) {
 		s.Function, s.Offset = o.place(strings.Join(strings.Fields(q.Text), ""))
 	}
 	var inside []Found
-	for _, sym := range list {
+	for _, sym := range o.functions {
 		f := Found{sym.Name, sym.Size}
 		switch {
 		case strings.HasPrefix(sym.Name, q.Text):

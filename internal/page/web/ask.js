@@ -132,25 +132,30 @@ async function rowByRow(turn) {
   const byOffset = new Map(rows.map((r) => [Number(r.dataset.row), r]));
   const waiting = new Set(f.bytes.filter((b) => b.text || b.kind !== "inside").map((b) => b.offset));
   const all = waiting.size;
-  let most = 24;
-  while (waiting.size > 0) {
+  let most = 24, have = 0, under = null;
+  // The program has the next rows to answer while these are drawn.
+  const request = () => {
     const at = nextRows(rows, waiting, most);
-    const began = performance.now();
-    const list = await question({ do: "answers", ...where(), at });
+    for (const i of at) waiting.delete(i);
+    return at.length ? { at, began: performance.now(), list: question({ do: "answers", ...where(), at }) } : null;
+  };
+  for (let { at, began, list } = request() ?? { at: [] }; at.length; { at, began, list } = under ?? { at: [] }) {
+    const answers = await list;
+    if (turn !== ask.turn) return;
     // A batch takes about a tenth of a second of the program, so that any other question is soon answered.
     most = Math.max(24, Math.min(200, Math.round(most * 100 / Math.max(5, performance.now() - began))));
-    if (turn !== ask.turn) return;
-    for (const b of list) {
+    under = request();
+    for (const b of answers) {
       const { value, text, length, to } = f.bytes[b.offset];
       f.bytes[b.offset] = { ...b, value, text, length, to };
-      waiting.delete(b.offset);
     }
     for (const i of at) answered(byOffset.get(i));
-    document.body.dataset.answers = `${all - waiting.size}/${all}`;
-    if (waiting.size) {
+    have += at.length;
+    document.body.dataset.answers = `${have}/${all}`;
+    if (under) {
       $("asking").hidden = false;
-      Object.assign($("asking").querySelector("progress"), { max: all, value: all - waiting.size });
-      $("asking").querySelector("span").textContent = `${all - waiting.size} of ${all} instructions answered`;
+      Object.assign($("asking").querySelector("progress"), { max: all, value: have });
+      $("asking").querySelector("span").textContent = `${have} of ${all} instructions answered`;
     }
   }
   ask.done = true;
@@ -370,11 +375,11 @@ function answered(row) {
   row.lastChild.replaceChildren(plain, ...(rule ? [" ", el("span", { class: "rule" }, rule)] : []),
     ...(differs(i) ? [el("div", { class: "was" }, `by ${ask.before.profile}: ${words(ask.before.bytes[i])}`)] : []),
     ...(b.hazards ?? []).map((h) => el("div", {}, `but: ${h}`)));
-  const first = button(i);
+  // The whole instruction has the colour of its answer, paler than the byte that a probe would change.
+  const [first, ...others] = row.querySelectorAll("button.byte");
   first.classList.add(b.kind);
   first.setAttribute("aria-label", label(b));
-  // The whole instruction has the colour of its answer, paler than the byte that a probe would change.
-  for (const other of row.querySelectorAll("button.byte")) if (other !== first) other.classList.add("of");
+  for (const other of others) other.classList.add("of");
 }
 
 const label = (b) => `${offset(b.offset)}, byte ${b.value}: ${b.kind === "inside" ? "inside of an instruction, refused" : b.kind ? words(b) : "not answered yet"}`;
@@ -437,7 +442,7 @@ function mark() {
 
 // The arrows follow the rows, which grow as answers come.
 let drawing;
-const redraw = new ResizeObserver(() => { drawing ??= setTimeout(() => { drawing = null; arrows(); }, 100); });
+const redraw = new ResizeObserver(() => { drawing ??= setTimeout(() => { drawing = null; arrows(); }, ask.done ? 100 : 400); });
 
 // beside: the detail stands beside the code; else under the row that is chosen.
 const beside = matchMedia("(min-width: 64rem)");

@@ -32,8 +32,19 @@ function place() {
   return { view: views[view] ? view : "ask", known: view === "" || !!views[view], state: new URLSearchParams(rest ?? "") };
 }
 
-// remember puts a view's state into the address, without a step of the history.
+// remember puts a view's state into the address, without a step of the history, once what it belongs to is drawn: a browser takes
+// longer for that than for many a step.
+let remembering = null;
 function remember(view, state) {
+  if (!remembering) setTimeout(() => {
+    const put = remembering;
+    remembering = null;
+    if (put?.view === place().view) write(put);
+  }, 0);
+  remembering = { view, state };
+}
+
+function write({ view, state }) {
   const text = new URLSearchParams(Object.entries(state).filter(([, v]) => v !== "" && v !== undefined && v !== null)).toString();
   history.replaceState(null, "", "#" + view + (text ? "?" + text : ""));
   dispatchEvent(new CustomEvent("remembered", { detail: { view, state } }));
@@ -81,7 +92,7 @@ async function begin() {
     complain(new Error(`The program does not start here: ${e.message ?? e}. A newer browser may help.`));
   }
 }
-addEventListener("hashchange", turn);
+addEventListener("hashchange", () => { remembering = null; turn(); });
 
 // The link to the content moves the focus, and leaves the address, which is the page's state.
 $("skip").addEventListener("click", (e) => {
