@@ -170,6 +170,30 @@ func TestTheRaceThatTheWaitPrevents(t *testing.T) {
 	}
 }
 
+// A CPU that comes between the two stores of a careless worker fails, and one that comes after them takes the jump. With
+// text_poke's int3 it returns, whenever it comes.
+func TestTheRaceThatTheInt3Prevents(t *testing.T) {
+	_, list := lessons(t)
+	l := list[9]
+	come := func(careless bool, schedule string) page.CPU {
+		w := watch(t, map[string]any{"probes": l.Scenario.Probes, "calls": l.Scenario.Calls, "careless": careless, "release": l.Scenario.Release, "by": l.By})
+		w.Schedule = schedule
+		w.ask(nil)
+		for w.CPUs[1].Can {
+			w.forward("b", "protocol")
+		}
+		if schedule == "amww" {
+			require.Equal(t, []string{"00", "3f"}, []string{w.Strips[0].Cells[3].Value, w.Strips[0].Cells[4].Value}, l.Answers[2].Why)
+		}
+		return w.CPUs[1]
+	}
+	require.Contains(t, come(true, "amw").State, "failed")
+	require.Contains(t, come(true, "amww").State, "has returned")
+	for n := range 12 {
+		require.Contains(t, come(false, "m"+strings.Repeat("w", n)).State, "has returned", n)
+	}
+}
+
 // A folder of lessons is played before it is served; the first that cannot be played is named.
 func TestLessonsOfAFolder(t *testing.T) {
 	var names []string

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
 
@@ -433,8 +434,11 @@ func (r *run) worker() bool {
 	return true
 }
 
-// careless writes each jump as a careless patcher would, while tasks may be in the middle
-// of the bytes.
+// torn is the size of the first of the two stores with which a careless patcher writes a jump, as a compiler copies five bytes.
+const torn = 4
+
+// careless writes each jump as a careless patcher would: without an int3, in two stores, a step each, while tasks may be in the
+// middle of the bytes, and other CPUs may come to them.
 func (r *run) careless() bool {
 	done := false
 	for _, p := range r.probes {
@@ -442,12 +446,16 @@ func (r *run) careless() bool {
 			continue
 		}
 		d, _ := r.detour(p)
-		if err := r.lab.Machine.PokeText(p.at(), d.Jump[:]); err != nil {
+		key, text, at, store := "careless", "four bytes of the jump are written; no task was waited for, and there is no int3", p.at(), d.Jump[:torn]
+		if bytes.Equal(r.read(p.at(), torn), store) {
+			key, text, at, store = "careless-rest", "the jump's fifth byte is written", p.at().Add(torn), d.Jump[torn:]
+		}
+		if err := r.lab.Machine.PokeText(at, store); err != nil {
 			r.say(err.Error())
 			continue
 		}
 		done = true
-		r.event("write", "careless", "worker", "the jump is written, all five bytes at once; no task was waited for")
+		r.event("write", key, "worker", text)
 	}
 	return done
 }

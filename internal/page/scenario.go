@@ -21,7 +21,7 @@ type Scenario struct {
 	Probes string `json:"probes"`
 	// Calls are lines, one for each CPU: what is called there, one after the other.
 	Calls string `json:"calls"`
-	// Careless: the jump is written at once, without waiting for any task.
+	// Careless: the jump is written in two stores without an int3, and without waiting for any task.
 	Careless bool `json:"careless"`
 }
 
@@ -38,7 +38,7 @@ var scenarios = []Named{
 	{"two CPUs, one probe", Scenario{Probes: "kprobe gcd+0x5", Calls: "gcd(12, 18)\ngcd(7, 21)"}, ""},
 	{"a return probe", Scenario{Probes: "kretprobe fib:3", Calls: "fib(3)"}, ""},
 	{"a jump in place of the int3", Scenario{Probes: "kprobe opt_yes", Calls: "opt_yes(1)\nopt_yes(2)"}, "ma8w13"},
-	{"a jump, written carelessly", Scenario{Probes: "kprobe opt_yes", Calls: "opt_yes(1)\nopt_yes(2)", Careless: true}, "amwa"},
+	{"a jump, written carelessly", Scenario{Probes: "kprobe opt_yes", Calls: "opt_yes(1)\nopt_yes(2)", Careless: true}, "amw2a"},
 	{"a handler that changes ip", Scenario{Probes: "kprobe leaf goto leaf2", Calls: "leaf(1)"}, ""},
 }
 

@@ -382,7 +382,7 @@ func TestWhatAStepWithoutEventsDid(t *testing.T) {
 	require.Regexp(t, `^CPU 0 ran \d\d instructions and returned 5\.$`, w.Did)
 
 	w = watch(t, map[string]any{"probes": "kprobe opt_yes", "calls": "opt_yes(1)", "careless": true})
-	for _, who := range []string{"a", "m", "w"} {
+	for _, who := range []string{"a", "m", "w", "w"} {
 		w.forward(who, "instruction")
 	}
 	for w.CPUs[0].Can {

@@ -12,7 +12,7 @@ import (
 
 // Every event of a hit, by whatever way it came, of the optimizer, the module and the worker has its words; there are no others.
 func TestEveryEventHasItsWords(t *testing.T) {
-	keys := map[string]bool{"register": true, "unregister": true, "waiting": true, "careless": true}
+	keys := map[string]bool{"register": true, "unregister": true, "waiting": true, "careless": true, "careless-rest": true}
 	for kind := range kprobes.NumEventKinds {
 		for way := kprobes.WayInt3; way <= kprobes.WayReturn; way++ {
 			keys[hitKey(kind, way)] = true

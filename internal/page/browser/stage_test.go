@@ -96,8 +96,8 @@ func TestTwoRunsOverEachOther(t *testing.T) {
 	until(t, ctx, `document.querySelector("#machine .not-needed")?.title === "worker, 1 step: not needed in this order"`)
 
 	// Careful and careless, of one order.
-	ctx = tab(t, page(t)+"#watch?probes=kprobe+opt_yes&calls=opt_yes(1)&release=6.1&schedule=amwa")
-	until(t, ctx, `watch.machine?.view?.steps === 4`)
+	ctx = tab(t, page(t)+"#watch?probes=kprobe+opt_yes&calls=opt_yes(1)&release=6.1&schedule=amwwa")
+	until(t, ctx, `watch.machine?.view?.steps === 5`)
 	require.NoError(t, chromedp.Do(ctx, chromedp.Click("#careless")))
 	until(t, ctx, `document.querySelector("#machine .differs-here")?.textContent === "first difference: step 3"`)
 	require.Contains(t, eval[string](t, ctx, `document.querySelector("#machine .head.beside").textContent`), "careful")
@@ -152,7 +152,7 @@ func TestAnIllegalJumpLandsInTheRed(t *testing.T) {
 	until(t, ctx, `!!lesson.machine?.view`)
 	require.Equal(t, "▲ +0x9 je jumps here", eval[string](t, ctx, `document.querySelector("#lesson-machine .lands").textContent`))
 	require.Equal(t, "byte3", eval[string](t, ctx, `document.querySelector("#lesson-machine .cell.landed").dataset.key`))
-	ctx = tab(t, page(t)+"#lesson?n=10&schedule=amwa")
+	ctx = tab(t, page(t)+"#lesson?n=10&schedule=amwwa")
 	until(t, ctx, `!!lesson.machine?.view`)
 	require.Equal(t, "CPU 0 oops", eval[string](t, ctx, `document.querySelector("#lesson-machine .cell.landed").previousSibling.textContent`))
 }

@@ -323,9 +323,9 @@ func TestAPlaceIsTyped(t *testing.T) {
 
 // The same order is run with care and without it.
 func TestAChangeOfTheRulesKeepsTheOrder(t *testing.T) {
-	ctx := tab(t, page(t)+"#watch?probes=kprobe+opt_yes&calls=opt_yes(1)&release=6.1&careless=1&schedule=amwa")
+	ctx := tab(t, page(t)+"#watch?probes=kprobe+opt_yes&calls=opt_yes(1)&release=6.1&careless=1&schedule=amwwa")
 	until(t, ctx, `watch.machine?.view?.cpus[0].state.startsWith("failed")`)
 	require.NoError(t, chromedp.Do(ctx, chromedp.Click("#careless")))
 	until(t, ctx, `watch.machine.view.cpus[0].state === "runs"`)
-	require.Equal(t, "amwa", eval[string](t, ctx, schedule))
+	require.Equal(t, "amwwa", eval[string](t, ctx, schedule))
 }

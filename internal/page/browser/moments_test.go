@@ -1,0 +1,58 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+)
+
+// Pictures of each lesson's main moment, the one that answers its question: on a laptop, on a phone, dark, and on paper. In each, no
+// text of the caption, the bytes and the buttons is outside of the window. $KPROBELAB_PICTURES keeps them.
+func TestEachLessonsMainMoment(t *testing.T) {
+	for _, look := range []struct {
+		name, scheme, media string
+		width               int64
+	}{{"laptop", "light", "screen", 1366}, {"phone", "light", "screen", 360}, {"dark", "dark", "screen", 1366}, {"print", "light", "print", 1366}} {
+		t.Run(look.name, func(t *testing.T) {
+			ctx := tab(t, page(t)+"#lesson")
+			require.NoError(t, chromedp.Do(ctx, chromedp.EmulateViewport(look.width, laptopHeight)))
+			as(t, ctx, look.scheme, "screen")
+			until(t, ctx, `lesson.list?.length === 11 && !!lesson.machine?.view`)
+			for n := range 11 {
+				mainMoment(t, ctx, n)
+				as(t, ctx, look.scheme, look.media)
+				require.LessOrEqual(t, eval[int64](t, ctx, `document.documentElement.scrollWidth`), look.width, "lesson %d", n+1)
+				require.Empty(t, eval[string](t, ctx, `[...document.querySelectorAll("#lesson-machine :is(.caption, .cell, .controls button)")].filter((e) => { const b = e.getBoundingClientRect(); return b.width > 0 && (b.left < 0 || b.right > innerWidth); }).map((e) => e.textContent).join()`), "lesson %d", n+1)
+				if os.Getenv("KPROBELAB_PICTURES") != "" {
+					picture(t, ctx, fmt.Sprintf("moment-%02d-%s", n+1, look.name))
+				}
+				as(t, ctx, look.scheme, "screen")
+			}
+		})
+	}
+}
+
+// as sets the colours that the reader prefers, without motion, and the medium.
+func as(t *testing.T, ctx context.Context, scheme, media string) {
+	t.Helper()
+	_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Media:    media,
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
+	})
+	require.NoError(t, err)
+}
+
+// mainMoment goes to a lesson, numbered from 0, and gives its right answer.
+func mainMoment(t *testing.T, ctx context.Context, n int) {
+	t.Helper()
+	eval[bool](t, ctx, fmt.Sprintf(`location.hash = "lesson?n=%d", true`, n+1))
+	until(t, ctx, fmt.Sprintf(`lesson.n === %d && $("answers").children.length > 0 && lesson.machine.scenario.probes === lesson.list[%d].scenario.probes`, n, n))
+	right := eval[int](t, ctx, `question({ do: "predict", of: lesson.list[lesson.n], answer: 0 }).then((c) => c.answer)`)
+	eval[bool](t, ctx, fmt.Sprintf(`($("answers").children[%d].click(), true)`, right))
+	until(t, ctx, `!!document.querySelector("#try")`)
+}
