@@ -180,10 +180,13 @@ func TestTheRaceThatTheInt3Prevents(t *testing.T) {
 		w.Schedule = schedule
 		w.ask(nil)
 		for w.CPUs[1].Can {
-			w.forward("b", "protocol")
+			w.forward("b", l.By)
 		}
 		if schedule == "amww" {
 			require.Equal(t, []string{"00", "3f"}, []string{w.Strips[0].Cells[3].Value, w.Strips[0].Cells[4].Value}, l.Answers[2].Why)
+		}
+		if schedule == "amw" {
+			require.Regexp(t, `^CPU 1 went to 0x[0-9a-f]+, where there is no memory, and failed: page fault`, w.Did)
 		}
 		return w.CPUs[1]
 	}

@@ -186,6 +186,9 @@ func (r *run) did(protocol bool) string {
 			at = x86.Addr(r.before.regs[cpu].IP)
 		}
 		text = fmt.Sprintf("%s executed %s at %s", nameOf(who), r.insn(at), r.symbol(at))
+		if len(r.read(at, 1)) == 0 {
+			text = fmt.Sprintf("%s went to %s, where there is no memory", nameOf(who), r.symbol(at))
+		}
 		if r.underJump(at) && !r.probed(at) && r.changed(at) {
 			text = fmt.Sprintf("%s executed % x at %s, the inside of the jump", nameOf(who), r.read(at, 2), r.symbol(at))
 		}

@@ -28,6 +28,13 @@ func TestEachLessonsMainMoment(t *testing.T) {
 				as(t, ctx, look.scheme, look.media)
 				require.LessOrEqual(t, eval[int64](t, ctx, `document.documentElement.scrollWidth`), look.width, "lesson %d", n+1)
 				require.Empty(t, eval[string](t, ctx, `[...document.querySelectorAll("#lesson-machine :is(.caption, .cell, .controls button)")].filter((e) => { const b = e.getBoundingClientRect(); return b.width > 0 && (b.left < 0 || b.right > innerWidth); }).map((e) => e.textContent).join()`), "lesson %d", n+1)
+				switch look.name {
+				case "laptop", "phone":
+					require.True(t, eval[bool](t, ctx, `(() => { const b = $("verdict").getBoundingClientRect(); return b.top >= 0 && b.bottom <= innerHeight; })()`), "lesson %d: the verdict is in sight", n+1)
+				case "print":
+					require.Empty(t, eval[string](t, ctx, `[...document.querySelectorAll("#lesson :is(.head button, .controls button, [type=file], .foot input)")].filter((e) => e.checkVisibility()).map((e) => e.outerHTML).join()`), "lesson %d", n+1)
+					require.Empty(t, eval[string](t, ctx, `[...document.querySelectorAll("#lesson :is(.aside, .says, .pane)")].filter((e) => e.scrollHeight > e.clientHeight + 1 && getComputedStyle(e).overflowY !== "visible").map((e) => e.className).join()`), "lesson %d: nothing is cut", n+1)
+				}
 				if os.Getenv("KPROBELAB_PICTURES") != "" {
 					picture(t, ctx, fmt.Sprintf("moment-%02d-%s", n+1, look.name))
 				}

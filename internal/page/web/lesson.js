@@ -85,6 +85,12 @@ function asked(l) {
 function verdict(kind, ...text) {
   $("verdict").className = kind;
   $("verdict").replaceChildren(...text);
+  if (text.some((x) => x)) seen($("verdict"));
+}
+
+// seen scrolls the text beside the machine until an element is in sight: on a laptop it is longer than the window.
+function seen(e) {
+  e.scrollIntoView({ block: "nearest" });
 }
 
 // predicted asks the machine about a prediction. A right one is played; after two wrong ones the reader may see it.
@@ -133,6 +139,8 @@ function explained(l) {
   $("vary").replaceChildren(el("h4", {}, "Now you"), el("p", {}, l.vary.text), el("p", {}, el("button", { type: "button", id: "try", onclick: () => vary(l).catch(complain) }, "Try it")),
     el("div", { id: "vary-form" }),
     next ? el("p", {}, el("a", { href: `#lesson?n=${lesson.n + 2}` }, `Next lesson: ${next.title}`)) : el("p", {}, "This was the last lesson. ", el("a", { href: "#watch" }, "Watch"), " has a machine without questions."));
+  seen($("try"));
+  seen($("verdict"));
 }
 
 // vary gives the reader the machine, with the parts that may be changed.
@@ -185,6 +193,7 @@ async function judged() {
   lesson.reached = true;
   $("goal").className = "right";
   $("goal").textContent = `Reached. ${l.vary.done}`;
+  seen($("goal"));
   lesson.done.add(`${l.id} varied`);
   keep();
 }
