@@ -6,14 +6,13 @@ package emu
 import "C"
 
 import (
-	"encoding/binary"
 	"fmt"
 	"unsafe"
 
 	"github.com/unicorn-engine/unicorn/bindings/go/unicorn"
 	"golang.org/x/sys/unix"
 
-	"kprobelab/errno"
+	"kprobelab/internal/fromdump"
 	"kprobelab/kimage/vmcore"
 	"kprobelab/machine"
 	"kprobelab/x86"
@@ -45,7 +44,7 @@ type booted struct {
 	current x86.Addr
 	// direct is the address of the map of all physical memory (page_offset_base).
 	direct x86.Addr
-	tasks  tasks
+	tasks  fromdump.Tasks
 	// graceAt is the virtual time at which the last grace period ended.
 	graceAt uint64
 	// text is the kernel's text, in one piece of physical memory from textPhys on.
@@ -54,7 +53,7 @@ type booted struct {
 	// turnEnd is the instruction count at which another CPU has its turn.
 	turnEnd uint64
 	// chance varies turns and timers.
-	chance chance
+	chance fromdump.Chance
 	// alone: no other CPU has a turn while one does not wait.
 	alone bool
 	// lost is the error for which the machine cannot continue, nil if it can.
@@ -193,9 +192,9 @@ const (
 func (b *booted) resume(e *engine, c *cpu) error {
 	s := &b.cpu[c.n]
 	k := s.Control
-	entry := e.variable("entry_SYSCALL_64")
-	if entry == 0 {
-		return fmt.Errorf("%w: the dump's kernel cannot be entered: it has no entry_SYSCALL_64: %w", machine.ErrLayout, errno.ENOENT)
+	entry, err := e.kernel().Entry()
+	if err != nil {
+		return err
 	}
 	for _, r := range []struct {
 		reg   int
@@ -248,10 +247,4 @@ func (e *engine) debugRegisters(c *cpu) {
 }
 
 // word reads a word of the guest's memory, 0 if the address is not mapped.
-func (e *engine) word(at x86.Addr) uint64 {
-	var b [8]byte
-	if e.host.Machine().ReadMem(at, b[:]) != nil {
-		return 0
-	}
-	return binary.LittleEndian.Uint64(b[:])
-}
+func (e *engine) word(at x86.Addr) uint64 { return e.kernel().Word(at) }

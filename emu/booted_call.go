@@ -13,6 +13,7 @@ import (
 
 	"kprobelab/errno"
 	"kprobelab/internal/contract"
+	"kprobelab/internal/fromdump"
 	"kprobelab/machine"
 	"kprobelab/x86"
 )
@@ -48,7 +49,7 @@ const userTables = 1<<12 | 1<<11
 // runBooted lets the guest run until the host's call has ended. If it fails before that, the
 // machine is lost.
 func (e *engine) runBooted(c *cpu) error {
-	e.b.turnEnd = e.sh.Instrs + bootedSlice
+	e.b.turnEnd = e.sh.Instrs + fromdump.Slice
 	e.host.Begin(e.Current())
 	out, err := e.host.Run(c.n, math.MaxUint64)
 	e.settleViews()
@@ -138,39 +139,19 @@ func (e *engine) hostCall(regs *x86.PtRegs) contract.HostAnswer {
 	return contract.Resume
 }
 
-// systemCall is user code that makes a system call rbx times, and another one by which
-// the host sees that they have returned.
-var systemCall = []byte{
-	0x4c, 0x89, 0xe0, // mov %r12,%rax
-	0x0f, 0x05, // syscall
-	0x48, 0xff, 0xcb, // dec %rbx
-	0x75, 0xf6, // jne to the first one
-	0x0f, 0x05, // syscall
-	0xeb, 0xfe, // jmp .
-}
-
-// ownSyscall is the offset of the host's syscall instruction.
-const ownSyscall = 10
-
-// The selectors of 64-bit user code (arch/x86/include/asm/segment.h).
-const (
-	userCS = 0x33
-	userDS = 0x2b
-)
-
 // SystemCalls makes a system call n times through the kernel's own entry.
 func (e *engine) SystemCalls(n, nr uint64, args []uint64) (int64, error) {
 	if e.b.lost != nil {
 		return 0, e.b.lost
 	}
 	c := e.cur
-	user, err := e.userRegs(x86.Addr(c.readRegs().SP))
+	user, err := e.kernel().UserRegs(x86.Addr(c.readRegs().SP))
 	if err != nil {
 		return 0, err
 	}
 	before := e.interrupt(c)
 	// The kernel enters at the top of the task's stack, where the interrupted call is.
-	top := (x86.Addr(c.regs().SP) | (machine.ThreadSize - 1)) + 1
+	top := fromdump.StackTop(x86.Addr(c.regs().SP))
 	stack := make([]byte, top.Sub(x86.Addr(c.regs().SP)))
 	if err := e.host.Machine().ReadMem(x86.Addr(c.regs().SP), stack); err != nil {
 		return 0, err
@@ -188,42 +169,20 @@ func (e *engine) SystemCalls(n, nr uint64, args []uint64) (int64, error) {
 	return ret, e.host.Machine().WriteMem(at, stack)
 }
 
-// userRegs returns the registers of the task's user mode: they are at the top of its stack, below
-// the gap that kernels with FRED leave there.
-func (e *engine) userRegs(sp x86.Addr) (*x86.PtRegs, error) {
-	top := (sp | (machine.ThreadSize - 1)) + 1
-	for _, padding := range []x86.Addr{0, 16} {
-		var b [x86.PtRegsSize]byte
-		if e.host.Machine().ReadMem(top-padding-x86.PtRegsSize, b[:]) != nil {
-			continue
-		}
-		if r := (*x86.PtRegs)(unsafe.Pointer(&b[0])); r.CS == userCS && r.SS == userDS {
-			regs := *r
-			return &regs, nil
-		}
-	}
-	return nil, fmt.Errorf("the dump's task is not in a system call of a 64-bit program; --as TASK calls as another one: %w", errno.EINVAL)
-}
-
 // makeSystemCall puts the code of systemCall into user memory.
 func (e *engine) makeSystemCall() error {
-	at, err := e.host.UserCode(systemCall)
-	e.c.own_syscall = C.uint64_t(at + ownSyscall)
+	at, err := e.host.UserCode(fromdump.SystemCall)
+	e.c.own_syscall = C.uint64_t(at + fromdump.OwnSyscall)
 	return err
 }
 
 // enterUser puts the CPU into user mode, before the system calls.
 func (e *engine) enterUser(c *cpu, user *x86.PtRegs, n, nr uint64, args []uint64) {
-	var six [6]uint64
-	copy(six[:], args)
-	regs := x86.PtRegs{
-		BX: n, R12: nr, DI: six[0], SI: six[1], DX: six[2], R10: six[3], R8: six[4], R9: six[5],
-		SP: user.SP, Flags: x86.FlagIF | 2, IP: uint64(e.c.own_syscall) - ownSyscall,
-	}
+	regs := fromdump.Caller(x86.Addr(e.c.own_syscall)-fromdump.OwnSyscall, user.SP, n, nr, args)
 	kernel, userGS := C.kpl_msr(c.c, msrGSBase), C.kpl_msr(c.c, msrKernelGS)
 	C.kpl_set_msr(c.c, msrGSBase, userGS)
 	C.kpl_set_msr(c.c, msrKernelGS, kernel)
-	C.kpl_set_mode(c.c, userCS, userDS)
+	C.kpl_set_mode(c.c, x86.UserCS, x86.UserDS)
 	C.kpl_change_all(c.c, (*C.kpl_regs)(unsafe.Pointer(&regs)))
 	e.b.caller = e.Current()
 }

@@ -12,17 +12,14 @@ import (
 
 	"github.com/unicorn-engine/unicorn/bindings/go/unicorn"
 
+	"kprobelab/internal/fromdump"
 	"kprobelab/machine"
 	"kprobelab/x86"
 )
 
 // The CPUs of a booted machine take turns on one engine, which so sees every change
-// of code, whichever CPU makes it. A turn ends after bootedSlice instructions, in
+// of code, whichever CPU makes it. A turn ends after fromdump.Slice instructions, in
 // hlt, and when another CPU is sent an interrupt.
-
-// bootedSlice is a compromise: a turn's change costs as much as some thousand
-// instructions.
-const bootedSlice = 20_000
 
 // turnEnd is the instruction count at which the turn ends.
 func (e *engine) turnEnd() uint64 {
@@ -69,8 +66,8 @@ func (e *engine) takeTurn(c *cpu) error {
 // goes on.
 func (e *engine) next(c *cpu) (*cpu, x86.Addr, error) {
 	e.c.turn = 0
-	e.b.turnEnd = e.sh.Instrs + bootedSlice - e.b.chance.upTo(bootedSlice-1)
-	first := 1 + int(e.b.chance.upTo(uint64(len(e.cpus))))
+	e.b.turnEnd = e.sh.Instrs + fromdump.Slice - e.b.chance.UpTo(fromdump.Slice-1)
+	first := 1 + int(e.b.chance.UpTo(uint64(len(e.cpus))))
 	for i := first; i < first+len(e.cpus); i++ {
 		o := e.cpus[(c.n+i)%len(e.cpus)]
 		if o.c.halted != 0 && C.kpl_pending(o.c) == 0 {
@@ -101,6 +98,6 @@ func (e *engine) wait(c *cpu) (*cpu, x86.Addr, error) {
 		if C.kpl_next_event(e.c, &at) == 0 {
 			return nil, 0, fmt.Errorf("%w at %s: no interrupt can end it", machine.ErrHalted, e.host.Machine().Symbolize(x86.Addr(c.c.ip)))
 		}
-		e.sh.Extra = uint64(at) - e.sh.Instrs + e.b.chance.upTo(latency)
+		e.sh.Extra = uint64(at) - e.sh.Instrs + e.b.chance.UpTo(fromdump.Latency)
 	}
 }

@@ -6,13 +6,12 @@ package emu
 import "C"
 
 import (
-	"errors"
 	"fmt"
 	"unsafe"
 
 	"kprobelab/decoder"
 	"kprobelab/internal/contract"
-	"kprobelab/kimage/vmcore"
+	"kprobelab/internal/fromdump"
 	"kprobelab/machine"
 	"kprobelab/x86"
 )
@@ -20,13 +19,6 @@ import (
 func newBooted(src machine.BootedSource) *booted {
 	return &booted{src: src, core: src.Core(), hooked: map[x86.Addr]bool{}, shown: map[x86.Addr]bool{}}
 }
-
-// The machine's own memory, in module space from the top down, where no kernel gets
-// to (Documentation/arch/x86/x86_64/mm.rst).
-const (
-	ownEnd  x86.Addr = 0xfffffffffe000000
-	ownStep          = 2 << 20
-)
 
 // Lay maps the dump's memory, and finds room for the machine's own.
 func (e *engine) Lay(size x86.Addr) (cpus int, free x86.Addr, err error) {
@@ -42,45 +34,8 @@ func (e *engine) Lay(size x86.Addr) (cpus int, free x86.Addr, err error) {
 	}
 	control := b.cpu[0].Control
 	e.c.levels = C.int(control.Levels())
-	free, err = e.hole(size, uint64(control.CR3))
+	free, err = fromdump.Hole(b.core.Space(control.CR3, control.Levels()), size)
 	return len(b.cpu), free, err
-}
-
-// hole finds size bytes of module space that the guest has not mapped.
-func (e *engine) hole(size x86.Addr, cr3 uint64) (x86.Addr, error) {
-	space := e.b.core.Space(cr3, int(e.c.levels))
-	free := x86.Addr(0)
-	for at := ownEnd; at > machine.ModuleBase-(512<<20); at -= ownStep {
-		free += ownStep
-		if !unmapped(space, x86.Range{Start: at - ownStep, End: at}) {
-			free = 0
-		}
-		if free >= size {
-			return at - ownStep, nil
-		}
-	}
-	return 0, fmt.Errorf("%d bytes of module space: %w", size, machine.ErrNoMemory)
-}
-
-// unmapped reports whether no page of a range is mapped. An entry that is empty in a table of a higher level has no
-// pages at all.
-func unmapped(space *vmcore.Space, r x86.Range) bool {
-	for p := r.Start; p < r.End; {
-		_, err := space.Translate(p)
-		if err == nil {
-			return false
-		}
-		step := x86.Addr(machine.PageSize)
-		if gap := (*vmcore.NotMappedError)(nil); errors.As(err, &gap) && gap.Level > 1 {
-			step <<= 9 * (gap.Level - 1)
-		}
-		next := p&^(step-1) + step
-		if next < p { // the end of the address space
-			break
-		}
-		p = next
-	}
-	return true
 }
 
 // GoOn brings the CPUs to where the dump has them.
@@ -114,7 +69,7 @@ func (e *engine) GoOn() error {
 func (e *engine) inSystemCall() *cpu {
 	for _, c := range e.cpus {
 		if r := &e.b.cpu[c.n].Regs; r.CS&3 == 0 {
-			if _, err := e.userRegs(x86.Addr(r.SP)); err == nil {
+			if _, err := e.kernel().UserRegs(x86.Addr(r.SP)); err == nil {
 				return c
 			}
 		}
@@ -152,40 +107,22 @@ func (e *engine) findException() error {
 // findSymbols finds the variables of the guest that the machine itself reads.
 func (b *booted) findSymbols(e *engine) {
 	variable := e.variable
-	// current_task is the first member of pcpu_hot (6.2 to 6.14).
-	if b.current = variable("current_task"); b.current == 0 {
-		b.current = variable("pcpu_hot")
-	}
+	b.current = e.kernel().CurrentTask()
 	if start, end := variable("_stext"), variable("_etext"); start != 0 && end > start {
 		var p C.kpl_place
 		if C.kpl_walk(e.c, C.kpl_cr3(e.cur.c), C.uint64_t(start), 0, 0, &p) == C.KPL_FOUND {
 			b.text, b.textPhys = x86.Range{Start: start, End: end}, uint64(p.pa)
 		}
 	}
-	b.direct = machine.DirectMap
-	if p := variable("page_offset_base"); p != 0 {
-		b.direct = x86.Addr(e.word(p))
-	}
+	b.direct = e.kernel().DirectMap()
 }
-
-// hasCode are the vectors whose exceptions push an error code (SDM Vol. 3A, table
-// 6-1).
-var hasCode = map[int]bool{8: true, 10: true, 11: true, 12: true, 13: true, 14: true, 17: true, 21: true}
-
-// Bits of a page fault's error code (SDM Vol. 3A, "Page-Fault Exception").
-const (
-	faultPresent = 1
-	faultWrite   = 2
-	faultUser    = 4
-	faultFetch   = 16
-)
 
 // guestException gives an exception to the receiver of traps, if it is the kernel's
 // own code that raised it and the receiver wants it, and else to the guest.
 func (e *engine) guestException(c *cpu) (x86.Addr, error) {
 	vector, access := int(c.c.vector), int(c.c.access)
 	page, miss := x86.Addr(c.c.addr), c.c.miss
-	e.sh.Extra += e.opt.TrapCost + e.b.chance.upTo(trapLatency)
+	e.sh.Extra += e.opt.TrapCost + e.b.chance.UpTo(fromdump.TrapLatency)
 	regs := c.readRegs()
 	regs.IP = uint64(c.c.ip)
 	if c.c.at != 0 {
@@ -205,29 +142,10 @@ func (e *engine) guestException(c *cpu) (x86.Addr, error) {
 			return x86.Addr(regs.IP), nil
 		}
 	}
-	code := C.int64_t(C.KPL_NO_CODE)
-	switch {
-	case vector >= 32:
-		code = C.KPL_SOFTWARE
-	case vector == machine.VectorPage:
-		e := 0
-		if miss == C.KPL_FORBIDDEN {
-			e |= faultPresent
-		}
-		if access == C.KPL_W {
-			e |= faultWrite
-		}
-		if access == C.KPL_X {
-			e |= faultFetch
-		}
-		if user {
-			e |= faultUser
-		}
-		code = C.int64_t(e)
+	if vector == machine.VectorPage {
 		C.kpl_set_cr2(c.c, C.uint64_t(c.faultAddr(regs, page, accessOf(access))))
-	case hasCode[vector]:
-		code = 0
 	}
+	code := C.int64_t(fromdump.ErrorCode(vector, accessOf(access), miss == C.KPL_FORBIDDEN, user))
 	if C.kpl_deliver(c.c, C.int(vector), code, C.uint64_t(regs.IP), 0) == 0 {
 		return 0, e.shutDown(c)
 	}
@@ -282,7 +200,7 @@ func (e *engine) startBooted(c *cpu, ip x86.Addr) contract.Exit {
 			}
 			switch {
 			case k.depth > 0: // a handler's call keeps its CPU, as with interrupts off
-				e.c.turn, e.b.turnEnd = 0, e.sh.Instrs+bootedSlice
+				e.c.turn, e.b.turnEnd = 0, e.sh.Instrs+fromdump.Slice
 			case e.b.alone:
 				e.c.turn = 0
 			default:
@@ -310,7 +228,7 @@ func (e *engine) startBooted(c *cpu, ip x86.Addr) contract.Exit {
 		case C.KPL_DEAD:
 			err = machine.ErrTaskExited
 		case C.KPL_PANIC:
-			err = e.panicked()
+			err = fromdump.Panicked(string(e.Console()))
 		case C.KPL_RESET:
 			err = machine.ErrReset
 		default:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/unicorn-engine/unicorn/bindings/go/unicorn"
 
+	"kprobelab/internal/fromdump"
 	"kprobelab/machine"
 )
 
@@ -24,8 +25,8 @@ type stopped struct {
 	hits          []C.uint32_t // of the debug registers
 	cur           int
 	instrs, extra uint64
-	chance        chance
-	tasks         tasks
+	chance        fromdump.Chance
+	tasks         fromdump.Tasks
 	task          int
 	lost          error
 	seen          []byte // the guest's bytes of text that the host had changed
@@ -34,7 +35,7 @@ type stopped struct {
 
 // Keep keeps all but memory for GoBack.
 func (e *engine) Keep() (any, error) {
-	s := &stopped{cur: e.cur.n, instrs: e.sh.Instrs, extra: e.sh.Extra, chance: e.b.chance.clone(), tasks: e.b.tasks.clone(), task: e.host.Task(), lost: e.b.lost}
+	s := &stopped{cur: e.cur.n, instrs: e.sh.Instrs, extra: e.sh.Extra, chance: e.b.chance.Clone(), tasks: e.b.tasks.Clone(), task: e.host.Task(), lost: e.b.lost}
 	e.settleViews()
 	s.seen = bytes.Clone(e.b.seen[:int(e.c.nviews)*machine.PageSize])
 	s.held = e.held()
@@ -59,8 +60,8 @@ func (e *engine) GoBack(kept any) error {
 	s := kept.(*stopped)
 	e.sh.Instrs, e.sh.Extra, e.c.turn = s.instrs, s.extra, 0
 	e.c.interrupts, e.c.trail = 0, 0
-	e.b.chance = s.chance.clone()
-	e.b.tasks, e.b.lost, e.b.graceAt = s.tasks.clone(), s.lost, 0
+	e.b.chance = s.chance.Clone()
+	e.b.tasks, e.b.lost, e.b.graceAt = s.tasks.Clone(), s.lost, 0
 	e.host.SetTask(s.task)
 	for i, c := range e.cpus {
 		if err := e.takeTurn(c); err != nil {

@@ -2,6 +2,7 @@ package fromdump
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -97,15 +98,33 @@ func Hole(space *vmcore.Space, size x86.Addr) (x86.Addr, error) {
 	free := x86.Addr(0)
 	for at := ownEnd; at > machine.ModuleBase-(512<<20); at -= ownStep {
 		free += ownStep
-		for p := at - ownStep; p < at; p += machine.PageSize {
-			if _, err := space.Translate(p); err == nil {
-				free = 0
-				break
-			}
+		if !unmapped(space, x86.Range{Start: at - ownStep, End: at}) {
+			free = 0
 		}
 		if free >= size {
 			return at - ownStep, nil
 		}
 	}
 	return 0, fmt.Errorf("%d bytes of module space: %w", size, machine.ErrNoMemory)
+}
+
+// unmapped reports whether no page of a range is mapped. An entry that is empty in a table of a higher level has no
+// pages at all.
+func unmapped(space *vmcore.Space, r x86.Range) bool {
+	for p := r.Start; p < r.End; {
+		_, err := space.Translate(p)
+		if err == nil {
+			return false
+		}
+		step := x86.Addr(machine.PageSize)
+		if gap := (*vmcore.NotMappedError)(nil); errors.As(err, &gap) && gap.Level > 1 {
+			step <<= 9 * (gap.Level - 1)
+		}
+		next := p&^(step-1) + step
+		if next < p { // the end of the address space
+			break
+		}
+		p = next
+	}
+	return true
 }

@@ -1,6 +1,4 @@
-//go:build unicorn && cgo && linux && amd64
-
-package emu
+package fromdump
 
 import (
 	"encoding/binary"
