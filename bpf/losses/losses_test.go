@@ -245,6 +245,9 @@ func TestEachWayToLose(t *testing.T) {
 // TestPools: the maxactive that a pool's ledger names loses no call, and one less loses some.
 func TestPools(t *testing.T) {
 	each(t, func(t *testing.T, kernel string) {
+		if kernel == "6.12" && os.Getenv("KPROBELAB_SOAK") == "" {
+			t.Skip("between kernels that are tried; KPROBELAB_SOAK=1 asks all")
+		}
 		const threads = 9
 		for _, active := range []int{1, 4, 16} {
 			c, l := lose(t, kernel, "pool", calls(threads), calls(active))
