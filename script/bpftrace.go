@@ -1,7 +1,6 @@
 package script
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -13,15 +12,13 @@ import (
 	"kprobelab/kimage"
 )
 
-// DefaultLanguage is the version of bpftrace's language in which a script is read.
-const DefaultLanguage = "0.23"
-
 // BpftraceOptions are Options, with further options for bpftrace.
 type BpftraceOptions struct {
 	Options
 	// Unsafe allows what only --unsafe allows. JSON is the output's format. NoWarnings leaves out what looks wrong.
 	Unsafe, JSON, NoWarnings bool
-	// Language is the version of the language: 0.23 or 0.27, "" for the default.
+	// Language is the version of the language: 0.23 or 0.27. With "" a script has the meaning of 0.23, and that of 0.27 if
+	// only 0.27 reads it.
 	Language string
 	// Env are variables of the environment, NAME=VALUE: bpftrace has settings in BPFTRACE_MAX_STRLEN and its like.
 	Env []string
@@ -37,20 +34,15 @@ func Bpftrace(img *kimage.Image, text string, o *BpftraceOptions) (*Script, erro
 	if err != nil {
 		return nil, err
 	}
-	language, err := bpftrace.LanguageOf(cmp.Or(o.Language, DefaultLanguage))
-	if err != nil {
-		return nil, err
-	}
-	args, named := bpftrace.Parameters(o.Args, language)
-	of := &bpftrace.Options{Language: language, Named: named, Args: args, Unsafe: o.Unsafe, Command: o.Command != "", JSON: o.JSON, NoWarnings: o.NoWarnings, Env: o.Env}
-	if words := strings.Fields(o.Command); len(words) > 0 {
-		of.Program = words[0]
-	}
 	name := o.Name
 	if name == "" {
 		name = "stdin"
 	}
-	b, err := bpftrace.Analyze(name, text, of, k)
+	of := bpftrace.Options{Unsafe: o.Unsafe, Command: o.Command != "", JSON: o.JSON, NoWarnings: o.NoWarnings, Env: o.Env}
+	if words := strings.Fields(o.Command); len(words) > 0 {
+		of.Program = words[0]
+	}
+	b, err := read(name, text, o, of, k)
 	var p *bpftrace.Problems
 	switch {
 	case errors.As(err, &p):
@@ -83,6 +75,33 @@ func Bpftrace(img *kimage.Image, text string, o *BpftraceOptions) (*Script, erro
 	return s, nil
 }
 
+// read reads a script in the language of the options, or in the one that understands it.
+func read(name, text string, o *BpftraceOptions, of bpftrace.Options, k *bpftrace.Kernel) (*bpftrace.Script, error) {
+	in := func(l bpftrace.Language) (*bpftrace.Script, error) {
+		given := of
+		given.Language = l
+		given.Args, given.Named = bpftrace.Parameters(o.Args, l)
+		return bpftrace.Analyze(name, text, &given, k)
+	}
+	if o.Language != "" {
+		l, err := bpftrace.LanguageOf(o.Language)
+		if err != nil {
+			return nil, err
+		}
+		return in(l)
+	}
+	b, err := in(bpftrace.Language23)
+	var old, newer *bpftrace.Problems
+	if !errors.As(err, &old) {
+		return b, err
+	}
+	b, other := in(bpftrace.Language27)
+	if errors.As(other, &newer) && (!old.Syntax() || newer.Syntax()) {
+		return nil, err
+	}
+	return b, other
+}
+
 // BpftraceList returns the probes that a pattern matches as bpftrace -l lists them, with their parameters as -lv does, and
 // bpftrace's warnings.
 func BpftraceList(img *kimage.Image, pattern string, parameters bool, o *BpftraceOptions) (list, warnings string, err error) {
@@ -111,6 +130,7 @@ func bpftraceKernel(info *debuginfo.Info, img *kimage.Image) (*bpftrace.Kernel, 
 		return 0, false
 	}
 	if img.Core() != nil {
+		b.CPUs = len(img.Core().CPUs())
 		events := newEvents(types, img)
 		b.Events, b.EventNames, b.Formats = events.named, events.names, events.formats
 		if t, ok := img.Types().Struct("bpf_trace_run_ctx"); ok {

@@ -303,14 +303,24 @@ func FuzzAnalyze(f *testing.F) {
 	for _, name := range files {
 		b, err := os.ReadFile(name)
 		require.NoError(f, err)
-		f.Add(string(b))
+		f.Add(string(b), false)
+	}
+	newest, err := os.ReadFile("testdata/newest/features.txt")
+	require.NoError(f, err)
+	for _, one := range strings.Split(string(newest), "## ")[1:] {
+		_, text, _ := strings.Cut(one, "\n")
+		f.Add(strings.TrimSpace(text), true)
 	}
 	k := &Kernel{Kernel: host.Kernel{Functions: func(string) []host.Function { return []host.Function{{Name: "f", Addr: 0x1000}} }}}
-	f.Fuzz(func(t *testing.T, text string) {
+	f.Fuzz(func(t *testing.T, text string, newest bool) {
 		if len(text) > 1<<14 {
 			return
 		}
-		s, err := Analyze("stdin", text, &Options{Args: []string{"one", "2"}}, k)
+		o := &Options{Args: []string{"one", "2"}, Named: []string{"n=1"}}
+		if newest {
+			o.Language = Language27
+		}
+		s, err := Analyze("stdin", text, o, k)
 		var p *Problems
 		if errors.As(err, &p) {
 			assert.NotEmpty(t, p.Text())

@@ -234,6 +234,9 @@ func (c *checker) args(n *node) *Type {
 		}
 	}
 	c.probe.fields = true
+	if c.o.Language.newest() && c.only() == "rawtracepoint" {
+		return &Type{Kind: Record, Name: "args", Size: 8, Args: true, Context: true, Space: script.KernelSpace}
+	}
 	switch p := c.only(); p {
 	case "":
 		c.error(n.at, "The args builtin can only be used within the context of a single probe type, e.g. \"probe1 {args}\" is valid while \"probe1,probe2 {args}\" is not.")

@@ -108,6 +108,9 @@ func (c *checker) mapFunction(n *node) *Type {
 	if !c.count(n, 1, 3) {
 		return none
 	}
+	if c.o.Language.newest() {
+		c.printedArgs(n)
+	}
 	m := n.kids[0]
 	switch {
 	case m.op == nMap:

@@ -231,7 +231,7 @@ func (c *checker) field(n *node) *Type {
 		}
 		return none
 	case t.Args:
-		return c.argsField(n, t.Space)
+		return c.truthOf(c.argsField(n, t.Space))
 	case t.C == nil:
 		c.error(n.at, "Unknown struct/union: '%s'", t.Name)
 		return none
@@ -241,7 +241,7 @@ func (c *checker) field(n *node) *Type {
 		c.error(n.at, "Struct/union of type '%s' does not contain a field named '%s'", t.Name, n.text)
 		return none
 	}
-	return withSpace(fromC(m.Type), t.Space)
+	return c.truthOf(withSpace(fromC(m.Type), t.Space))
 }
 
 // withSpace returns the type t for a value in the memory space.
@@ -288,6 +288,12 @@ func (c *checker) argsField(n *node, space script.Space) *Type {
 			}
 		}
 		for _, p := range pt.probes {
+			if p.Trace != nil && pt.provider == "rawtracepoint" {
+				if i := parameterOf(p, n.text); i >= 0 {
+					found = withSpace(fromC(p.Trace.Params[i].Type), space)
+				}
+				continue
+			}
 			if pt.provider != "fentry" && pt.provider != "fexit" {
 				continue
 			}

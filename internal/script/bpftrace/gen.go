@@ -663,6 +663,13 @@ func (g *generator) increment(n *node) value {
 // argument is a field of args.
 func (g *generator) argument(n *node) value {
 	g.usesArgs = true
+	if g.probe.Trace != nil && g.event == nil {
+		i := parameterOf(g.probe, n.text) + 1 // the first parameter of a callback is its own data
+		if i < 1 || i >= len(script.Params) {
+			g.fail(n.at, "the parameter %s is not in a register", n.text)
+		}
+		return value{x: script.Low(script.Register{N: script.Params[i]}, n.typ.slot()), t: n.typ, width: n.typ.slot()}
+	}
 	if g.event != nil {
 		for _, f := range g.event.Fields {
 			if f.Name == n.text {

@@ -44,3 +44,13 @@ func Parameters(args []string, l Language) (positional, named []string) {
 	}
 	return positional, named
 }
+
+// Syntax reports whether the script could not be read: its words are not those of the language.
+func (p *Problems) Syntax() bool {
+	for _, one := range p.list {
+		if strings.HasPrefix(one.Message, "syntax") || strings.HasPrefix(one.Message, "Invalid probe type") {
+			return true
+		}
+	}
+	return false
+}

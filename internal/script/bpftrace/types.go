@@ -80,8 +80,10 @@ type Type struct {
 	// Own: the script itself has the bytes of the array or record, from a cast or a map. They are not in other memory.
 	Own bool
 	// Bool: the integer is a truth value. Names are the names of a record's fields; the record is a tuple.
-	Bool  bool
-	Names []string
+	Bool bool
+	// boolean: the integer is C's _Bool, which is a number in 0.23.
+	boolean bool
+	Names   []string
 	// Made is the aggregate that an integer in a key or a tuple was read from; there it is a type of its own.
 	Made Kind
 }
@@ -291,7 +293,9 @@ func fromCAt(c *ctype.Type, depth int) *Type {
 		if r.Float || r.Size() == 0 || r.Size() > 8 {
 			return none
 		}
-		return integer(int(r.Size()), r.Signed || r.Name == "char")
+		one := integer(int(r.Size()), r.Signed || r.Name == "char")
+		one.boolean = r.Name == "_Bool" || r.Name == "bool"
+		return one
 	case ctype.Enum:
 		return &Type{Kind: Integer, Size: int(r.Size()), Name: r.Name, C: r}
 	case ctype.Pointer:

@@ -42,7 +42,11 @@ func languageOf(name, tool, tree string) (*language, error) {
 			ours:   typedOurs,
 			theirs: func(script string) (verdict, error) { return typedTheirs(tool, tree, script) },
 		}, nil
-	case "bpftrace":
+	case "bpftrace", "bpftrace-0.27":
+		version := bpftrace.Language23
+		if name != "bpftrace" {
+			version = bpftrace.Language27
+		}
 		k, err := hostKernel()
 		if err != nil {
 			return nil, err
@@ -50,11 +54,11 @@ func languageOf(name, tool, tree string) (*language, error) {
 		return &language{
 			least:  95,
 			corpus: "internal/script/bpftrace/testdata/*/*.bt",
-			ours:   func(script string) verdict { return bpftraceOurs(k, script) },
-			theirs: func(script string) (verdict, error) { return bpftraceTheirs(tool, script) },
+			ours:   func(script string) verdict { return bpftraceOurs(k, script, version) },
+			theirs: func(script string) (verdict, error) { return bpftraceTheirs(tool, script, version) },
 		}, nil
 	}
-	return nil, fmt.Errorf("%s: the languages are stap, stap-types and bpftrace", name)
+	return nil, fmt.Errorf("%s: the languages are stap, stap-types, bpftrace and bpftrace-0.27", name)
 }
 
 // patience is the time that a tool may take.
@@ -119,8 +123,12 @@ var definitions = regexp.MustCompile(`(?m)^definitions\.h:\d+:\d+: error: `)
 
 // bpftraceTheirs asks bpftrace, which stops before it loads anything. What it says without a
 // place is of the system that it runs on.
-func bpftraceTheirs(program, script string) (verdict, error) {
-	out, bad, code, err := asked("", append([]string{program, "--test", "codegen", "-e", script}, arguments...)...)
+func bpftraceTheirs(program, script string, version bpftrace.Language) (verdict, error) {
+	mode := "--test"
+	if version == bpftrace.Language27 {
+		mode = "--mode"
+	}
+	out, bad, code, err := asked("", append([]string{program, mode, "codegen", "-e", script}, arguments...)...)
 	if err != nil {
 		return verdict{}, err
 	}
@@ -134,8 +142,8 @@ func bpftraceTheirs(program, script string) (verdict, error) {
 	return verdict{false, text}, nil
 }
 
-func bpftraceOurs(k *bpftrace.Kernel, script string) verdict {
-	s, err := bpftrace.Analyze("stdin", script, &bpftrace.Options{Args: arguments}, k)
+func bpftraceOurs(k *bpftrace.Kernel, script string, version bpftrace.Language) verdict {
+	s, err := bpftrace.Analyze("stdin", script, &bpftrace.Options{Args: arguments, Language: version}, k)
 	if err == nil {
 		return verdict{true, s.Warnings}
 	}

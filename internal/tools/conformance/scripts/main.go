@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	name := flag.String("language", "stap", "stap, stap-types (-p2 of scripts whose types are drawn) or bpftrace")
+	name := flag.String("language", "stap", "stap, stap-types (-p2 of scripts whose types are drawn), bpftrace or bpftrace-0.27")
 	program := flag.String("tool", "", "the real tool")
 	tree := flag.String("tree", "", "the folder for stap's -r")
 	corpus := flag.String("corpus", "", "a pattern of files, in place of the project's own scripts")
