@@ -17,6 +17,9 @@ extern const int CONFIG_HZ __kconfig;
 extern const int CONFIG_NOSUCH __kconfig __attribute__((weak));
 SEC("kprobe/vfs_read") int hertz(void *ctx) { return CONFIG_HZ == 250 ? 0 : *(volatile int *)(0UL); }
 SEC("kprobe/vfs_write") int none(void *ctx) { return CONFIG_NOSUCH == 0 ? 0 : *(volatile int *)(0UL); }
+typedef u32 number;
+extern const volatile number LINUX_KERNEL_VERSION __kconfig;
+SEC("kprobe/vfs_fsync") int version(void *ctx) { return LINUX_KERNEL_VERSION >= 0x50a00 ? 0 : *(volatile int *)(0UL); }
 SEC("kprobe/vfs_open") int other(void *ctx) { return 0; }
 `
 
@@ -28,8 +31,8 @@ func TestVariablesOfTheConfiguration(t *testing.T) {
 		config string
 		loads  []string
 	}{
-		"the kernel's":  {"CONFIG_HZ=250\n", []string{"hertz", "none", "other"}},
-		"another value": {"CONFIG_HZ=100\n", []string{"none", "other"}},
+		"the kernel's":  {"CONFIG_HZ=250\n", []string{"hertz", "none", "other", "version"}},
+		"another value": {"CONFIG_HZ=100\n", []string{"none", "other", "version"}},
 		"none":          {"", []string{"other"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,6 +52,17 @@ func TestVariablesOfTheConfiguration(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestMapsOfStacksWithoutASize: a tool sets it, and the map can be made without.
+func TestMapsOfStacksWithoutASize(t *testing.T) {
+	object := compiled(t, `
+struct { __uint(type, 7); __uint(key_size, 4); } stacks SEC(".maps");
+SEC("kprobe/vfs_read") int stack(void *ctx) { return ((long (*)(void *, void *, u64))27)(ctx, &stacks, 0) < 0; }
+`)
+	eachKernel(t, object, nil, func(t *testing.T, _ *kprobelab.Lab, a *answer.Object) {
+		require.Equal(t, "attaches", a.Programs[0].Word(), a.Programs[0].Error)
+	})
 }
 
 // TestTypesThatAreNotThere: their size and number are 0, as with libbpf, and the program loads.

@@ -91,6 +91,21 @@ func TestContracts(t *testing.T) {
 	})
 }
 
+// TestFlagsOfALoad: an access that is not aligned is refused by strict alignment alone.
+func TestFlagsOfALoad(t *testing.T) {
+	object := compiled(t, `
+struct { __uint(type, ARRAY); __uint(max_entries, 1); __type(key, int); __type(value, u64); } cells SEC(".maps");
+SEC("kprobe/vfs_read") int odd(void *ctx) { int k = 0; void *v = lookup(&cells, &k); if (v) asm volatile("*(u32 *)(%0 + 1) = %1" :: "r"(v), "r"(1L) : "memory"); return 0; }
+`)
+	file := filepath.Join(t.TempDir(), "tool.yaml")
+	for flags, loads := range map[string]bool{"[]": true, "[test_state_freq]": true, "[strict_alignment, test_state_freq]": false} {
+		require.NoError(t, os.WriteFile(file, []byte("programs: {odd: {flags: "+flags+"}}"), 0o600))
+		eachKernel(t, object, func(_ *kprobelab.Lab, o *bpf.Options) { require.NoError(t, o.SetContract(file)) }, func(t *testing.T, _ *kprobelab.Lab, a *answer.Object) {
+			require.Equal(t, loads, a.Programs[0].Loads, "%s: %s", flags, a.Programs[0].Error)
+		})
+	}
+}
+
 // TestContractsThatAreNone: one sentence that names what is wrong.
 func TestContractsThatAreNone(t *testing.T) {
 	dir := t.TempDir()
@@ -129,6 +144,7 @@ func TestContractsThatAreNone(t *testing.T) {
 		"constants: {list: [1, 2, 3, 4, 5]}":                 "a list of up to 4 values",
 		"programs: {nosuch: {}}":                             "no program nosuch",
 		"programs: {whole: {of: whole}}":                     "to itself",
+		"programs: {whole: {flags: [nosuch]}}":               `the flag "nosuch" is none`,
 	} {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		o := options(t)

@@ -124,7 +124,7 @@ tests_race() {
 	guests="$guests|^Test(DifferencesAnswerTheSame|ShrinkGoesOn|DifferencesWithoutTheirBase|TwoBuildsOfOneRelease|ImagesAgreeWithTheRules)\$"
 	guests="$guests|^(FuzzDecode|Test(VerdictsOfTheKernels|ObjectsThatAreNone|ShardsOfCommandsAreOneRun))\$"
 	# bpf: what one kernel after another is asked; TestShardsOfBPFAreOneRun asks several at once
-	guests="$guests|^Test(VariablesOfTheConfiguration|TypesThat(AreNotThere|AreNone)|Contracts(ThatAreNone)?|DamagedObjects|ObjectsOfBadWill|FieldsOfTheKernels|TypesOfAFile|Runs(WithoutEnd)?|LossesOfARun|CoverageIsTheLogOfBranches)\$"
+	guests="$guests|^Test(VariablesOfTheConfiguration|TypesThat(AreNotThere|AreNone)|Contracts(ThatAreNone)?|FlagsOfALoad|MapsOfStacksWithoutASize|DamagedObjects|ObjectsOfBadWill|FieldsOfTheKernels|TypesOfAFile|Runs(WithoutEnd)?|LossesOfARun|CoverageIsTheLogOfBranches)\$"
 	# bpf/*attach*_test.go
 	guests="$guests|^Test(TrafficControl(SeesPackets|WithoutItsModules)|TracepointsOfAProgram(ThatMoves)?)\$"
 	# shellcheck disable=SC2086

@@ -46,9 +46,10 @@ clang() {
 # suite RELEASE: the suite that has the source of a kernel's series.
 suite() {
 	case $1 in
-	*bpo13*) echo trixie-backports ;;
-	*deb13*) echo trixie ;;
-	*) echo bookworm ;;
+	5.10.*) echo bullseye ;;
+	6.1.*) echo bookworm ;;
+	6.12.*) echo trixie ;;
+	*) echo trixie-backports ;;
 	esac
 }
 
@@ -93,8 +94,8 @@ compiled() {
 		*" $name "*) ;;
 		*) continue ;;
 		esac
-		clang -g -O2 --target=bpf -mcpu=v3 -D__TARGET_ARCH_x86 -DENABLE_ATOMICS_TESTS -w -fno-strict-aliasing -std=gnu11 \
-			"-I$src" "-I$self" "-I$self/progs" "-I$src/tools/include" "-I$src/tools/include/uapi" \
+		clang -g -O2 --target=bpf -mcpu=v3 -D__TARGET_ARCH_x86 -DENABLE_ATOMICS_TESTS -w -fno-strict-aliasing -fms-extensions -std=gnu11 \
+			"-I$src" "-I$self" "-I$self/progs" "-I$self/libarena/include" "-I$src/tools/include" "-I$src/tools/include/uapi" \
 			-idirafter "$libbpf/usr/include" -idirafter "$libbpf/usr/include/x86_64-linux-gnu" \
 			-c "$c" -o "$src/objects/$name.bpf.o" 2>"$src/objects/$name.err" || continue
 		rm "$src/objects/$name.err"

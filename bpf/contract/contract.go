@@ -54,6 +54,19 @@ type Program struct {
 	Attach string `json:"attach,omitempty"`
 	// Of is the program of the object that has the function Attach, for freplace and for fentry and fexit on BPF programs.
 	Of string `json:"of,omitempty"`
+	// Flags are those of the load, by the names of Flags.
+	Flags []string `json:"flags,omitempty"`
+}
+
+// Flags are the flags of a load that a tool can set (libbpf: bpf_program__set_flags), by the kernel's names without BPF_F, in small letters.
+var Flags = map[string]uint32{
+	"strict_alignment":    1 << 0,
+	"any_alignment":       1 << 1,
+	"test_rnd_hi32":       1 << 2,
+	"test_state_freq":     1 << 3,
+	"sleepable":           1 << 4,
+	"xdp_has_frags":       1 << 5,
+	"test_reg_invariants": 1 << 7,
 }
 
 // Read reads a contract as JSON. A key that there is not is an error.

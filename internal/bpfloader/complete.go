@@ -159,6 +159,13 @@ func (l *loader) completeProgram(p *ebpf.ProgramSpec, c contract.Program) error 
 			return fmt.Errorf("%w: the program %s cannot be attached to itself", errContract, c.Of)
 		}
 	}
+	for _, name := range c.Flags {
+		flag, ok := contract.Flags[name]
+		if !ok {
+			return fmt.Errorf("%w: %s: the flag %q is none, as test_state_freq", errContract, p.Name, name)
+		}
+		p.Flags |= flag
+	}
 	if c.Attach == "" {
 		return nil
 	}

@@ -55,6 +55,7 @@ func open(f files, verbose bool) (*loader, error) {
 		return nil, err
 	}
 	leaveOut(spec, values)
+	withoutNames(spec)
 	// The library goes on without .BTF.ext where one of its records names a type that there is not: the program would load as it is.
 	if _, ext, err := btf.LoadSpecAndExtInfosFromReader(bytes.NewReader(object)); err == nil && ext == nil && bytes.Contains(object, []byte(".BTF.ext\x00")) {
 		return nil, errors.New("its .BTF.ext is damaged: a record names a type that is not in .BTF")
@@ -71,6 +72,9 @@ func open(f files, verbose bool) (*loader, error) {
 	for _, m := range spec.Maps {
 		m.Pinning = ebpf.PinNone // each program has maps of its own
 		m.MaxEntries = entries(m)
+		if m.Type == ebpf.StackTrace && m.ValueSize == 0 {
+			m.ValueSize = deepest
+		}
 		if m.InnerMap != nil {
 			m.InnerMap.MaxEntries = entries(m.InnerMap)
 		}
@@ -120,6 +124,10 @@ func entries(m *ebpf.MapSpec) uint32 {
 	}
 	return max(m.MaxEntries, 1)
 }
+
+// deepest is the size of the deepest stack that kernels take unless they are told otherwise (kernel.perf_event_max_stack), for a map of stacks
+// whose size a tool sets.
+const deepest = 127 * 8
 
 // pages makes the size of a ring buffer one that kernels take, as libbpf does: a power of two of whole pages.
 func pages(size uint32) uint32 {
@@ -181,6 +189,9 @@ func (l *loader) program(p *ebpf.ProgramSpec) *answer.Program {
 	case p.AttachType == ebpf.AttachLSMCgroup:
 		a.Unasked, a.Error = true, "cilium/ebpf 0.22 does not load programs of lsm_cgroup"
 		return a
+	case slices.ContainsFunc(p.Instructions, isCast):
+		a.Unasked, a.Error = true, "cilium/ebpf 0.22 does not write casts of address spaces, which programs with an arena have"
+		return a
 	}
 	if a.Instructions > bounded.BPFInstructions { // what the loader and the kernel would do with them takes more memory than a guest has
 		a.Error, a.Errno = fmt.Sprintf("it has %d instructions, and a kernel takes up to %d", a.Instructions, bounded.BPFInstructions), "E2BIG"
@@ -209,6 +220,11 @@ func (l *loader) program(p *ebpf.ProgramSpec) *answer.Program {
 	return a
 }
 
+// isCast reports whether an instruction casts a pointer from one address space to another: a move with the offset 1, which the library leaves out.
+func isCast(i asm.Instruction) bool {
+	return i.OpCode.Class().IsALU() && i.OpCode.ALUOp() == asm.Mov && i.Offset == 1
+}
+
 // load loads a program with the maps that it uses. Other programs are not there: a map of programs is empty.
 func (l *loader) load(p *ebpf.ProgramSpec, level ebpf.LogLevel) (*ebpf.Collection, error) {
 	spec := l.spec.Copy()
@@ -233,7 +249,27 @@ func (l *loader) load(p *ebpf.ProgramSpec, level ebpf.LogLevel) (*ebpf.Collectio
 	if err := l.target(own); err != nil {
 		return nil, err
 	}
-	return ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: level, KernelTypes: l.types}})
+	o := ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: level, KernelTypes: l.types}}
+	c, err := ebpf.NewCollectionWithOptions(spec, o)
+	if err != nil && strings.Contains(err.Error(), typesRefused) && withoutInfos(own.Instructions) {
+		return ebpf.NewCollectionWithOptions(spec, o)
+	}
+	return c, err
+}
+
+// typesRefused is in the library's error when a kernel does not take the types of functions and lines, as 7.3 does not take a function whose
+// argument has no name.
+const typesRefused = ": load BTF: "
+
+// withoutInfos takes functions' types and lines from a program, as libbpf does where a kernel refuses them. It reports whether there were any.
+func withoutInfos(list asm.Instructions) (some bool) {
+	for i := range list {
+		if list[i].Source() != nil || btf.FuncMetadata(&list[i]) != nil {
+			list[i] = btf.WithFuncMetadata(list[i], nil).WithSource(nil)
+			some = true
+		}
+	}
+	return some
 }
 
 // errNoTarget: nobody has said which program a program changes. No kernel is asked then.
@@ -290,7 +326,7 @@ func size(list asm.Instructions) (n int) {
 func (l *loader) refusal(p *ebpf.ProgramSpec, err error) string {
 	v := (*ebpf.VerifierError)(nil)
 	if !errors.As(err, &v) {
-		return err.Error()
+		return withoutTarget(p, err)
 	}
 	line, n := last(v.Log)
 	if errnoOf(v.Cause) == "" { // the loader's own error: this kernel lacks a type or a field
@@ -310,6 +346,23 @@ func (l *loader) refusal(p *ebpf.ProgramSpec, err error) string {
 		return strings.TrimSpace(said[len(said)-1])
 	}
 	return strings.TrimSpace(said[0])
+}
+
+// withoutTarget is the sentence for an error of no verifier: above all that the kernel's types do not have what the program is attached to.
+func withoutTarget(p *ebpf.ProgramSpec, err error) string {
+	if p.AttachTo == "" || !errors.Is(err, ebpf.ErrNotSupported) || !strings.HasSuffix(err.Error(), p.AttachTo+" not supported") {
+		return err.Error()
+	}
+	what := "function"
+	switch p.AttachType {
+	case ebpf.AttachTraceRawTp:
+		what = "tracepoint"
+	case ebpf.AttachTraceIter:
+		what = "iterator"
+	case ebpf.AttachLSMMac, ebpf.AttachLSMCgroup:
+		what = "hook"
+	}
+	return fmt.Sprintf("this kernel's types have no %s %s", what, p.AttachTo)
 }
 
 func errnoOf(err error) string {

@@ -3,11 +3,17 @@
 package main
 
 import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/btf"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -69,6 +75,52 @@ func TestMapsWithoutASize(t *testing.T) {
 			assert.Equal(t, c.want, entries(&ebpf.MapSpec{Type: c.of, MaxEntries: c.size}))
 		})
 	}
+}
+
+// TestProgramsWithoutATarget: the sentence names what the kernel's types do not have.
+func TestProgramsWithoutATarget(t *testing.T) {
+	for want, c := range map[string]struct {
+		of   ebpf.AttachType
+		said string
+	}{
+		"this kernel's types have no function nosuch":   {ebpf.AttachTraceFEntry, "fentry nosuch not supported"},
+		"this kernel's types have no tracepoint nosuch": {ebpf.AttachTraceRawTp, "raw_tp nosuch not supported"},
+		"this kernel's types have no iterator nosuch":   {ebpf.AttachTraceIter, "iterator nosuch not supported"},
+		"this kernel's types have no hook nosuch":       {ebpf.AttachLSMMac, "lsm hook nosuch not supported"},
+		"program type not supported":                    {ebpf.AttachTraceFEntry, "program type not supported"},
+	} {
+		err := fmt.Errorf("%s%w", strings.TrimSuffix(c.said, "not supported"), ebpf.ErrNotSupported)
+		assert.Equal(t, want, withoutTarget(&ebpf.ProgramSpec{AttachTo: "nosuch", AttachType: c.of}, err))
+	}
+	assert.Equal(t, "x", withoutTarget(&ebpf.ProgramSpec{AttachTo: "nosuch"}, errors.New("x")))
+}
+
+// TestCastsOfAddressSpaces: the library reads them, and would write a move with reserved fields.
+func TestCastsOfAddressSpaces(t *testing.T) {
+	read := func(code ...byte) (i asm.Instruction) {
+		require.NoError(t, i.Unmarshal(bytes.NewReader(code), binary.LittleEndian, "linux"))
+		return i
+	}
+	assert.True(t, isCast(read(0xbf, 0x12, 1, 0, 1, 0, 0, 0)))  // r2 = addr_space_cast(r1, 0, 1)
+	assert.False(t, isCast(read(0xbf, 0x12, 0, 0, 0, 0, 0, 0))) // r2 = r1
+	assert.False(t, isCast(read(0xbf, 0x12, 8, 0, 0, 0, 0, 0))) // r2 = (s8)r1
+	assert.False(t, isCast(read(0x7b, 0x12, 1, 0, 0, 0, 0, 0))) // *(u64 *)(r2 + 1) = r1
+	var b bytes.Buffer
+	_, err := read(0xbf, 0x12, 1, 0, 1, 0, 0, 0).Marshal(&b, binary.LittleEndian)
+	require.NoError(t, err)
+	assert.Zero(t, b.Bytes()[2], "the library writes the offset: isCast can go")
+}
+
+// TestProgramsWhoseTypesAreRefused: they are loaded without.
+func TestProgramsWhoseTypesAreRefused(t *testing.T) {
+	list := asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return().WithSource(&btf.Line{})}
+	list[0] = btf.WithFuncMetadata(list[0], &btf.Func{Name: "x"})
+	require.True(t, withoutInfos(list))
+	for i := range list {
+		assert.Nil(t, list[i].Source())
+		assert.Nil(t, btf.FuncMetadata(&list[i]))
+	}
+	require.False(t, withoutInfos(list))
 }
 
 func TestSentencesThatAreLong(t *testing.T) {

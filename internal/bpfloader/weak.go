@@ -93,6 +93,20 @@ func leaveOut(spec *ebpf.CollectionSpec, values map[string]uint64) {
 // hasCookies reports whether a program can ask for the number that its attachment has.
 func hasCookies() bool { return features.HaveProgramHelper(ebpf.Kprobe, asm.FnGetAttachCookie) == nil }
 
+// withoutNames gives variables of the kernel's configuration the types that names and qualifiers stand for: cilium/ebpf 0.22 wants
+// LINUX_KERNEL_VERSION of type int, and objects have __u32.
+func withoutNames(spec *ebpf.CollectionSpec) {
+	var all *btf.Datasec
+	if spec.Types == nil || spec.Types.TypeByName(".kconfig", &all) != nil {
+		return
+	}
+	for _, v := range all.Vars {
+		if v, ok := v.Type.(*btf.Var); ok {
+			v.Type = btf.UnderlyingType(v.Type)
+		}
+	}
+}
+
 // configuration reads the kernel's configuration from where cilium/ebpf does, after an empty line.
 func configuration() ([]byte, error) {
 	var u unix.Utsname

@@ -11,8 +11,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"kprobelab"
 	"kprobelab/bpf"
@@ -58,89 +56,41 @@ func run(w io.Writer, dump, theirs, loader string, objects []string) (different 
 	if err != nil {
 		return false, err
 	}
-	sums := &sums{}
-	for _, object := range objects {
-		list, err := ask(l, fresh, object, program)
+	sums, annotated := &sums{}, &sums{}
+	for _, file := range objects {
+		name := filepath.Base(file)
+		object, err := os.ReadFile(file)
 		if err != nil {
-			fmt.Fprintf(w, "%s: %v\n", filepath.Base(object), err)
+			return false, err
 		}
-		sums.compare(w, filepath.Base(object), answers[filepath.Base(object)], list)
+		list, err := ask(l, fresh, object, &bpf.Options{Loader: program})
+		if err != nil {
+			fmt.Fprintf(w, "%s: %v\n", name, err)
+		}
+		sums.compare(w, name, answers[name], list)
+		ask := func(o *bpf.Options) ([]answer.Program, error) {
+			o.Loader = program
+			return ask(l, fresh, object, o)
+		}
+		if err := annotated.annotations(w, name, object, answers[name], list, ask); err != nil {
+			fmt.Fprintf(w, "%s: %v\n", name, err)
+		}
 	}
-	sums.print(w)
-	return sums.differ > 0, nil
+	sums.print(w, "beside veristat")
+	annotated.print(w, "beside the objects' own annotations")
+	return sums.differ+annotated.differ > 0, nil
 }
 
 // ask asks a kernel about an object, and puts the kernel back.
-func ask(l *kprobelab.Lab, fresh *machine.Snapshot, object string, loader []byte) ([]answer.Program, error) {
-	data, err := os.ReadFile(object)
-	if err != nil {
-		return nil, err
-	}
+func ask(l *kprobelab.Lab, fresh *machine.Snapshot, object []byte, o *bpf.Options) ([]answer.Program, error) {
 	k, err := l.Booted()
 	if err != nil {
 		return nil, err
 	}
-	answers, err := bpf.Load(k, data, &bpf.Options{Loader: loader})
+	answers, err := bpf.Load(k, object, o)
 	err = errors.Join(err, l.Renew(fresh, nil))
 	if answers == nil {
 		return nil, err
 	}
 	return answers.Programs, err
-}
-
-// sums counts programs by how the two answers compare.
-type sums struct {
-	loads, refused, same, byCause, differ int
-	causes                                map[string]int
-}
-
-// compare prints each program of an object whose answers differ.
-func (s *sums) compare(w io.Writer, object string, theirs map[string]*verdict, ours []answer.Program) {
-	for name, their := range theirs {
-		i := slices.IndexFunc(ours, func(p answer.Program) bool { return p.Name == name })
-		if i < 0 {
-			s.differ++
-			fmt.Fprintf(w, "%s/%s DIFFERS: no answer here\n", object, name)
-			continue
-		}
-		our := verdictOf(&ours[i])
-		if their.loads {
-			s.loads++
-		} else {
-			s.refused++
-		}
-		what := their.differs(our)
-		switch cause := their.cause(our); {
-		case what == "":
-			s.same++
-		case cause != "":
-			s.byCause++
-			if s.causes == nil {
-				s.causes = map[string]int{}
-			}
-			s.causes[cause]++
-		default:
-			s.differ++
-			fmt.Fprintf(w, "%s/%s (%s) DIFFERS: %s\n", object, name, ours[i].Section, what)
-		}
-	}
-}
-
-func (s *sums) print(w io.Writer) {
-	fmt.Fprintf(w, "%d programs, %d load, %d refused: %d the same, %d by causes, %d differ\n",
-		s.loads+s.refused, s.loads, s.refused, s.same, s.byCause, s.differ)
-	var names []string
-	for name := range s.causes {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		fmt.Fprintf(w, "  %3d: %s\n", s.causes[name], name)
-	}
-}
-
-// short is the end of a text, on one line.
-func short(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return strings.Join(lines[max(0, len(lines)-3):], " | ")
 }

@@ -26,7 +26,8 @@ var (
 	processed  = regexp.MustCompile(`(?m)^processed (\d+) insns .*total_states (\d+) .*$`)
 	address    = regexp.MustCompile(`0xffff[0-9a-f]{12}`)
 	typeID     = regexp.MustCompile(`(function \w+)#\d+`)
-	figures    = regexp.MustCompile(`(?m)^(verification time|stack depth|processed) .*\n?`)
+	source     = regexp.MustCompile(`(?m)^; .*\n?`)
+	figures    = regexp.MustCompile(`(?m)^(verification time|stack depth|processed|subprog \d+ \() ?.*\n?`)
 )
 
 // parse reads what veristat -v writes: of each program a line and the verifier's log, of each object a table.
@@ -103,8 +104,12 @@ func (v *verdict) cause(our *verdict) string {
 	switch {
 	case our.unasked:
 		return "not asked here"
+	case !v.loads && our.loads && v.log == "" && v.insns > 0 && v.insns == our.insns && v.states == our.states:
+		return "verified alike; then libbpf refuses the object, for a map that it cannot fill"
 	case v.loads || our.loads:
 		return ""
+	case v.insns > 0 && v.insns == our.insns && v.states == our.states && !source.MatchString(v.log) && v.log == strings.TrimSpace(source.ReplaceAllString(our.log, "")):
+		return "the same but for lines of C: libbpf leaves them out of an object with a type that the kernel refuses"
 	case v.insns == 0 && our.insns == 0:
 		return "refused before the verifier, on both sides"
 	case strings.Contains(v.log, theirCORE) && strings.HasPrefix(our.said, ourCORE):

@@ -65,6 +65,11 @@ func TestProgramsThatNoVerifierSaw(t *testing.T) {
 	assert.Empty(t, theirs.cause(&verdict{insns: 3}))
 	assert.Empty(t, (&verdict{loads: true}).cause(&verdict{}))
 	assert.NotEmpty(t, (&verdict{loads: true}).cause(&verdict{unasked: true}))
+	assert.NotEmpty(t, (&verdict{insns: 7, states: 1}).cause(&verdict{loads: true, insns: 7, states: 1}))
+	assert.Empty(t, (&verdict{insns: 7, states: 1, log: "R0 !read_ok"}).cause(&verdict{loads: true, insns: 7, states: 1}))
+	lines := &verdict{insns: 2, log: "0: x\n; if (a) @ a.c:3\n1: y\nR0 !read_ok"}
+	assert.NotEmpty(t, (&verdict{insns: 2, log: "0: x\n1: y\nR0 !read_ok"}).cause(lines))
+	assert.Empty(t, (&verdict{insns: 2, log: "0: x\n1: y\nR1 !read_ok"}).cause(lines))
 	core := &verdict{insns: 3, log: "0: x\nfailed to resolve CO-RE relocation <byte_off> [5] struct a.b"}
 	assert.NotEmpty(t, core.cause(&verdict{insns: 3, said: "bad CO-RE relocation: this kernel has no a.b"}))
 	assert.Empty(t, core.cause(&verdict{insns: 3, said: "invalid func unknown#195896080"}))
