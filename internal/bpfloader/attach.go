@@ -45,7 +45,7 @@ func (l *loader) attach(a *answer.Program, spec *ebpf.ProgramSpec, c *ebpf.Colle
 // refused gives the kernel's errno and its text, or the text of another error.
 func refused(err error) string {
 	if e := unix.Errno(0); errors.As(err, &e) {
-		return unix.ErrnoName(e) + ": " + e.Error()
+		return errnoName(e) + ": " + e.Error()
 	}
 	return err.Error()
 }
@@ -93,15 +93,19 @@ func (l *loader) attachTo(s *ebpf.ProgramSpec, c *ebpf.Collection) (io.Closer, e
 		return link.AttachLSM(link.LSMOptions{Program: p})
 	case "iter", "iter.s":
 		return link.AttachIter(link.IterOptions{Program: p})
+	case "lwt_in", "lwt_out", "lwt_xmit", "lwt_seg6local":
+		return attachRoute(s, p)
 	case "xdp", "xdp.frags":
 		if to != "" {
-			break
+			return attachRedirect(s, p)
 		}
 		return link.AttachXDP(link.XDPOptions{Program: p, Interface: loopback})
 	case "tc", "classifier", "action":
 		return attachTraffic(s, p)
 	case "tcx":
 		return link.AttachRawLink(link.RawLinkOptions{Target: loopback, Program: p, Attach: s.AttachType})
+	case "struct_ops", "struct_ops.s":
+		return l.attachOps(s, c)
 	case "perf_event":
 		return attachPerf(p)
 	case "socket":

@@ -36,6 +36,11 @@ type loader struct {
 	targets  map[string]*ebpf.Collection
 	// described has the numbers of arguments of USDT in each map of them.
 	described map[*ebpf.Map]map[string]uint32
+	// typed are the kernel's variables that the object has with a type; weak ones may be absent.
+	typed, weak []string
+	// ops are the structures of programs, tried has the kernel's answers by their names.
+	ops   []ops
+	tried map[string]error
 }
 
 // files names the loader's input: the object, and, where a name is given, types in place of the kernel's and a contract.
@@ -49,8 +54,9 @@ func open(f files, verbose bool) (*loader, error) {
 	}
 	object, weak := withoutWeak(object)
 	values := settled(object, weak)
-	object = withConstants(object, values)
-	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
+	absent := weakNames(object)
+	object, typed := withoutTypes(withConstants(object, values))
+	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(withoutOps(object)))
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +85,13 @@ func open(f files, verbose bool) (*loader, error) {
 			m.InnerMap.MaxEntries = entries(m.InnerMap)
 		}
 	}
-	l := &loader{spec: spec, verbose: verbose, targets: map[string]*ebpf.Collection{}, described: map[*ebpf.Map]map[string]uint32{}}
+	l := &loader{
+		spec: spec, verbose: verbose, targets: map[string]*ebpf.Collection{}, described: map[*ebpf.Map]map[string]uint32{}, tried: map[string]error{},
+		typed: typed, weak: absent,
+	}
+	if l.ops, err = readOps(object, spec); err != nil {
+		return nil, err
+	}
 	if f.types != "" {
 		text, err := bounded.ReadFile(f.types, bounded.BPFTypes)
 		if err != nil {
@@ -182,12 +194,13 @@ func (l *loader) programs(from int, tell func(answer.Line) error) error {
 // figures. A refused program is verified again, with the log; with verbose, every program.
 func (l *loader) program(p *ebpf.ProgramSpec) *answer.Program {
 	a := &answer.Program{Name: p.Name, Section: p.SectionName, Instructions: size(p.Instructions), Optional: l.optional(p)}
+	kind, _, _ := strings.Cut(strings.TrimPrefix(p.SectionName, "?"), "/")
 	switch {
 	case p.Type == ebpf.UnspecifiedProgram, !isSection(p.SectionName):
 		a.Error = "the section's name is of no kind of program (libbpf's naming)"
 		return a
-	case p.AttachType == ebpf.AttachLSMCgroup:
-		a.Unasked, a.Error = true, "cilium/ebpf 0.22 does not load programs of lsm_cgroup"
+	case slices.Contains([]string{"lsm_cgroup", "fsession", "fsession.s"}, kind): // the library does not look their functions up
+		a.Unasked, a.Error = true, "cilium/ebpf 0.22 does not load programs of "+kind
 		return a
 	case slices.ContainsFunc(p.Instructions, isCast):
 		a.Unasked, a.Error = true, "cilium/ebpf 0.22 does not write casts of address spaces, which programs with an arena have"
@@ -246,6 +259,9 @@ func (l *loader) load(p *ebpf.ProgramSpec, level ebpf.LogLevel) (*ebpf.Collectio
 	}
 	maps.DeleteFunc(spec.Maps, func(name string, m *ebpf.MapSpec) bool { return !used[name] || m.Type == ebpf.StructOpsMap })
 	l.absentTypes(own.Instructions)
+	if err := l.typedVariables(own.Instructions); err != nil {
+		return nil, err
+	}
 	if err := l.target(own); err != nil {
 		return nil, err
 	}
@@ -367,9 +383,18 @@ func withoutTarget(p *ebpf.ProgramSpec, err error) string {
 
 func errnoOf(err error) string {
 	if e := unix.Errno(0); errors.As(err, &e) {
-		return unix.ErrnoName(e)
+		return errnoName(e)
 	}
 	return ""
+}
+
+// errnoName is the name of an errno. ENOTSUPP is the kernel's own, and no program should see it; BPF's do.
+func errnoName(e unix.Errno) string {
+	const notSupported = 524
+	if e == notSupported {
+		return "ENOTSUPP"
+	}
+	return unix.ErrnoName(e)
 }
 
 // isFigures reports whether a line of a log is of the verifier's work, not of the program.

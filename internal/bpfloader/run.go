@@ -92,7 +92,7 @@ func (r *running) load(names []string) error {
 	spec.Variables = nil
 	maps.DeleteFunc(spec.Programs, func(name string, _ *ebpf.ProgramSpec) bool { return !slices.Contains(names, name) })
 	for _, p := range spec.Programs {
-		if err := r.l.target(p); err != nil {
+		if err := errors.Join(r.l.typedVariables(p.Instructions), r.l.target(p)); err != nil {
 			return err
 		}
 	}

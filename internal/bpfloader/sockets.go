@@ -53,3 +53,21 @@ func attachMap(s *ebpf.ProgramSpec, p *ebpf.Program) (io.Closer, error) {
 	}
 	return m, nil // the kernel detaches with the map
 }
+
+// attachRedirect puts a program of xdp/devmap or xdp/cpumap beside an entry of such a map: the loopback device, or the first processor with
+// a queue of one packet.
+func attachRedirect(s *ebpf.ProgramSpec, p *ebpf.Program) (io.Closer, error) {
+	kind, what := ebpf.DevMap, uint32(loopback)
+	if s.AttachType == ebpf.AttachXDPCPUMap {
+		kind, what = ebpf.CPUMap, 1
+	}
+	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: kind, KeySize: 4, ValueSize: 8, MaxEntries: 1})
+	if err != nil {
+		return nil, err
+	}
+	if err := m.Put(uint32(0), []uint32{what, uint32(p.FD())}); err != nil {
+		_ = m.Close()
+		return nil, err
+	}
+	return m, nil // the kernel detaches with the map
+}
