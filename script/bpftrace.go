@@ -75,6 +75,12 @@ func Bpftrace(img *kimage.Image, text string, o *BpftraceOptions) (*Script, erro
 	return s, nil
 }
 
+// BpftraceLanguage returns an error if no version of bpftrace's language has that name.
+func BpftraceLanguage(version string) error {
+	_, err := bpftrace.LanguageOf(version)
+	return err
+}
+
 // read reads a script in the language of the options, or in the one that understands it.
 func read(name, text string, o *BpftraceOptions, of bpftrace.Options, k *bpftrace.Kernel) (*bpftrace.Script, error) {
 	in := func(l bpftrace.Language) (*bpftrace.Script, error) {

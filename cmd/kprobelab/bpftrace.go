@@ -40,7 +40,7 @@ func bpftraceCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "do not say how many probes are attached"},
 			&cli.BoolFlag{Name: "no-warnings", Usage: "do not warn of what looks wrong in the script"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "check the script and its probes, and run nothing but BEGIN"},
-			&cli.StringFlag{Name: "language", Destination: &r.o.Language, Usage: "read the script as this `VERSION` of bpftrace does: 0.23 or 0.27 (default: 0.23, or 0.27 if only that reads it)"},
+			&cli.StringFlag{Name: "language", Destination: &r.o.Language, Validator: script.BpftraceLanguage, Usage: "read the script as this `VERSION` of bpftrace does: 0.23 or 0.27 (default: 0.23, or 0.27 if only that reads it)"},
 			&cli.BoolFlag{Name: "unsafe", Destination: &r.o.Unsafe, Usage: "allow what only --unsafe allows"},
 		}, r.end(t, bpftraceTool)),
 		Action: func(_ context.Context, c *cli.Command) error { return t.differences(r.run(t, c)) },
