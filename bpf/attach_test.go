@@ -13,6 +13,7 @@ import (
 	"kprobelab/booted"
 	"kprobelab/bpf"
 	"kprobelab/bpf/answer"
+	"kprobelab/internal/integration/dumps"
 	"kprobelab/kernels"
 )
 
@@ -60,10 +61,10 @@ SEC("action") int act(void *skb) { seen[2]++; return -1; }
 // TestTrafficControlSeesPackets: classifiers and actions are attached by netlink on each kernel, and run when a packet comes; nothing of
 // them is left.
 func TestTrafficControlSeesPackets(t *testing.T) {
-	with := func(_ *kprobelab.Lab, o *bpf.Options) {
+	with := func(t *testing.T, _ *kprobelab.Lab, o *bpf.Options) {
 		o.ModuleFiles, o.Workload = kept(t), "ping -c 3 127.0.0.1 >/dev/null"
 	}
-	eachKernel(t, compiled(t, traffic), with, func(t *testing.T, l *kprobelab.Lab, a *answer.Object) {
+	eachOf(t, dumps.Running, dumps.Twin, compiled(t, traffic), with, func(t *testing.T, l *kprobelab.Lab, a *answer.Object) {
 		attached(t, a)
 		require.Empty(t, a.Run.Error)
 		require.Len(t, a.Run.Attached, 3)
@@ -82,7 +83,7 @@ func TestTrafficControlWithoutItsModules(t *testing.T) {
 			require.Contains(t, p.AttachError, "no sch_ingress, a module")
 		}
 	})
-	none := func(_ *kprobelab.Lab, o *bpf.Options) {
+	none := func(_ *testing.T, _ *kprobelab.Lab, o *bpf.Options) {
 		o.ModuleFiles = func(context.Context, string, []string, func(string, []byte) error) error { return kernels.ErrOffline }
 	}
 	eachKernel(t, object, none, func(t *testing.T, _ *kprobelab.Lab, a *answer.Object) {

@@ -36,7 +36,7 @@ func TestVariablesOfTheConfiguration(t *testing.T) {
 		"none":          {"", []string{"other"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			with := func(_ *kprobelab.Lab, o *bpf.Options) {
+			with := func(_ *testing.T, _ *kprobelab.Lab, o *bpf.Options) {
 				if c.config != "" {
 					o.Config = []byte(c.config)
 				}

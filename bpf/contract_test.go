@@ -82,7 +82,7 @@ func TestContracts(t *testing.T) {
 		"absent: not attached", "chosen: refused", "enters: refused", "loop: refused", "maps: refused", "maybe: not attached, optional",
 		"never: refused", "nowhere: loads", "replaces: not asked",
 	}, bad(&answer.Object{Programs: table.Columns[0].Programs}))
-	eachKernel(t, object, func(_ *kprobelab.Lab, o *bpf.Options) { require.NoError(t, o.SetContract(file)) }, func(t *testing.T, l *kprobelab.Lab, a *answer.Object) {
+	eachKernel(t, object, func(_ *testing.T, _ *kprobelab.Lab, o *bpf.Options) { require.NoError(t, o.SetContract(file)) }, func(t *testing.T, l *kprobelab.Lab, a *answer.Object) {
 		require.Equal(t, []string{"absent: not attached, optional", "maybe: not attached, optional"}, bad(a))
 		for _, p := range a.Programs {
 			require.NotEqual(t, "never", p.Name)
@@ -100,7 +100,7 @@ SEC("kprobe/vfs_read") int odd(void *ctx) { int k = 0; void *v = lookup(&cells, 
 	file := filepath.Join(t.TempDir(), "tool.yaml")
 	for flags, loads := range map[string]bool{"[]": true, "[test_state_freq]": true, "[strict_alignment, test_state_freq]": false} {
 		require.NoError(t, os.WriteFile(file, []byte("programs: {odd: {flags: "+flags+"}}"), 0o600))
-		eachKernel(t, object, func(_ *kprobelab.Lab, o *bpf.Options) { require.NoError(t, o.SetContract(file)) }, func(t *testing.T, _ *kprobelab.Lab, a *answer.Object) {
+		eachKernel(t, object, func(_ *testing.T, _ *kprobelab.Lab, o *bpf.Options) { require.NoError(t, o.SetContract(file)) }, func(t *testing.T, _ *kprobelab.Lab, a *answer.Object) {
 			require.Equal(t, loads, a.Programs[0].Loads, "%s: %s", flags, a.Programs[0].Error)
 		})
 	}

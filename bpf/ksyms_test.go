@@ -34,7 +34,7 @@ SEC("raw_tp/sys_enter") int strong(void *ctx) { return nosuch_strong; }
 SEC("raw_tp/sys_enter") int plain(void *ctx) { address = (u64)&jiffies_64; return 0; }
 SEC("raw_tp/sys_enter") int weak_plain(void *ctx) { return &nosuch_void ? bad : 0; }
 `)
-	with := func(_ *kprobelab.Lab, o *bpf.Options) { o.Workload = "true" }
+	with := func(_ *testing.T, _ *kprobelab.Lab, o *bpf.Options) { o.Workload = "true" }
 	eachKernel(t, object, with, func(t *testing.T, l *kprobelab.Lab, a *answer.Object) {
 		absent, processor := []string{"strong", "outside"}, "10"
 		if strings.HasPrefix(l.Image.Release(), "5.10.") { // its BTF has no variables

@@ -44,7 +44,7 @@ func options(t *testing.T) *bpf.Options {
 
 // each loads an object on every kernel that there is a dump of.
 func each(t *testing.T, object []byte, test func(t *testing.T, programs map[string]answer.Program)) {
-	eachKernel(t, object, nil, func(t *testing.T, _ *kprobelab.Lab, a *answer.Object) {
+	eachOf(t, dumps.Running, dumps.Twin, object, nil, func(t *testing.T, _ *kprobelab.Lab, a *answer.Object) {
 		programs := map[string]answer.Program{}
 		for _, p := range a.Programs {
 			programs[p.Name] = p
@@ -53,15 +53,15 @@ func each(t *testing.T, object []byte, test func(t *testing.T, programs map[stri
 	})
 }
 
-// eachKernel loads an object on every kernel that there is a dump of, with options that set changes; it may be nil.
-func eachKernel(t *testing.T, object []byte, set func(*kprobelab.Lab, *bpf.Options), test func(t *testing.T, l *kprobelab.Lab, a *answer.Object)) {
-	eachOf(t, dumps.Running, object, set, test)
+// eachKernel loads an object on the oldest and the newest kernel (make soak: on each), with options that set changes; it may be nil.
+func eachKernel(t *testing.T, object []byte, set func(*testing.T, *kprobelab.Lab, *bpf.Options), test func(t *testing.T, l *kprobelab.Lab, a *answer.Object)) {
+	eachOf(t, dumps.Running, dumps.Ends, object, set, test)
 }
 
-func eachOf(t *testing.T, names []string, object []byte, set func(*kprobelab.Lab, *bpf.Options), test func(t *testing.T, l *kprobelab.Lab, a *answer.Object)) {
+func eachOf(t *testing.T, names []string, skip func(testing.TB, string), object []byte, set func(*testing.T, *kprobelab.Lab, *bpf.Options), test func(t *testing.T, l *kprobelab.Lab, a *answer.Object)) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
-			dumps.Twin(t, name)
+			skip(t, name)
 			o := options(t)
 			l, err := kprobelab.Open(runs.File(t, name), &o.Lab)
 			require.NoError(t, err)
@@ -69,7 +69,7 @@ func eachOf(t *testing.T, names []string, object []byte, set func(*kprobelab.Lab
 			k, err := l.Booted()
 			require.NoError(t, err)
 			if set != nil {
-				set(l, o)
+				set(t, l, o)
 			}
 			a, err := bpf.Load(k, object, o)
 			require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 	"kprobelab/bpf"
 	"kprobelab/bpf/answer"
 	"kprobelab/bpf/losses"
+	"kprobelab/internal/integration/dumps"
 )
 
 // loses is an object whose ring buffer has room for few records, and that gives none of each fourth call.
@@ -34,7 +35,7 @@ SEC("kprobe/vfs_unlink") int unlinks(void *ctx) {
 func TestLossesOfARun(t *testing.T) {
 	object := compiled(t, loses)
 	var l *losses.Ledger
-	eachOf(t, []string{"6.1.smp2", "newest"}, object, func(_ *kprobelab.Lab, o *bpf.Options) {
+	eachOf(t, []string{"6.1.smp2", "newest"}, dumps.Twin, object, func(_ *testing.T, _ *kprobelab.Lab, o *bpf.Options) {
 		o.Asked, o.Ledger = &losses.Asked{Losses: true}, func(got *losses.Ledger) { l = got }
 		o.Workload = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo >/tmp/f; rm /tmp/f; done"
 	}, func(t *testing.T, _ *kprobelab.Lab, a *answer.Object) {
@@ -181,7 +182,7 @@ func TestCoverageIsTheLogOfBranches(t *testing.T) {
 			source := strings.Split(header+text, "\n")
 			file := filepath.Join(t.TempDir(), "lines.info")
 			var a *losses.Asked
-			eachOf(t, []string{"6.1.smp2", "newest"}, object, func(_ *kprobelab.Lab, o *bpf.Options) {
+			eachOf(t, []string{"6.1.smp2", "newest"}, dumps.Twin, object, func(_ *testing.T, _ *kprobelab.Lab, o *bpf.Options) {
 				a = &losses.Asked{Coverage: file}
 				o.Asked = a
 				o.Workload = "for i in 1 2 3 4 5 6 7 8 9 10 11; do echo >/tmp/f; rm /tmp/f; done"

@@ -9,6 +9,7 @@ import (
 	"kprobelab"
 	"kprobelab/bpf"
 	"kprobelab/bpf/answer"
+	"kprobelab/internal/integration/dumps"
 )
 
 // control is two ways of congestion control: by the map's entry, and, in a flavour of the type, by a link.
@@ -41,7 +42,7 @@ SEC(".struct_ops") struct tcp_congestion_ops entry = {
 func TestStructuresOfPrograms(t *testing.T) {
 	const available = "cat /proc/sys/net/ipv4/tcp_available_congestion_control"
 	object := compiled(t, strings.Replace(control, `SEC("struct_ops/other") u32 other(u64 *ctx) { return 4; }`, "", 1))
-	with := func(_ *kprobelab.Lab, o *bpf.Options) { o.Workload = available }
+	with := func(_ *testing.T, _ *kprobelab.Lab, o *bpf.Options) { o.Workload = available }
 	eachKernel(t, object, with, func(t *testing.T, l *kprobelab.Lab, a *answer.Object) {
 		attached(t, a)
 		require.Empty(t, a.Run.Error)
@@ -60,7 +61,7 @@ SEC("struct_ops.s/absent") u32 nobody(u64 *ctx) { return 4; }
 SEC(".struct_ops.link") struct tcp_congestion_ops___mine linked = {
 	.ssthresh = (void *)other, .cong_avoid = (void *)avoid, .undo_cwnd = (void *)undo, .name = "lab_linked",
 };`)
-	with := func(_ *kprobelab.Lab, o *bpf.Options) { o.Workload = available }
+	with := func(_ *testing.T, _ *kprobelab.Lab, o *bpf.Options) { o.Workload = available }
 	eachKernel(t, object, with, func(t *testing.T, l *kprobelab.Lab, a *answer.Object) {
 		old := strings.HasPrefix(l.Image.Release(), "5.10") || strings.HasPrefix(l.Image.Release(), "6.1.")
 		for _, p := range a.Programs {
@@ -90,7 +91,7 @@ func TestStructuresThatTheKernelRefuses(t *testing.T) {
 		`.name = `:                  {".not_in_the_kernel = 7, .name = ", "entry.not_in_the_kernel: this kernel's tcp_congestion_ops has no such member"},
 	} {
 		t.Run(c[0], func(t *testing.T) {
-			eachOf(t, []string{"newest"}, compiled(t, strings.Replace(control, from, c[0], 1)), nil, func(t *testing.T, _ *kprobelab.Lab, a *answer.Object) {
+			eachOf(t, []string{"newest"}, dumps.Twin, compiled(t, strings.Replace(control, from, c[0], 1)), nil, func(t *testing.T, _ *kprobelab.Lab, a *answer.Object) {
 				for _, p := range a.Programs {
 					if p.Name == "threshold" {
 						require.Equal(t, "not attached", p.Word())

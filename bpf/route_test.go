@@ -22,7 +22,7 @@ SEC("lwt_seg6local") int d_segment(void *skb) { return 0; }
 SEC("xdp/devmap") int device(void *packet) { return 2; }
 SEC("xdp/cpumap") int processor(void *packet) { return 2; }
 `)
-	with := func(_ *kprobelab.Lab, o *bpf.Options) {
+	with := func(_ *testing.T, _ *kprobelab.Lab, o *bpf.Options) {
 		o.Workload = "ping -c 1 -W 1 192.0.2.2 >/dev/null; ping -c 1 -W 1 192.0.2.3 >/dev/null; true"
 	}
 	eachKernel(t, object, with, func(t *testing.T, l *kprobelab.Lab, a *answer.Object) {

@@ -13,6 +13,7 @@ import (
 	"kprobelab"
 	"kprobelab/bpf"
 	"kprobelab/bpf/answer"
+	"kprobelab/internal/integration/dumps"
 )
 
 // talking is an object that tells each unlink in every way: records, a line, maps.
@@ -45,7 +46,7 @@ func TestRuns(t *testing.T) {
 	object := compiled(t, talking)
 	file := filepath.Join(t.TempDir(), "contract")
 	require.NoError(t, os.WriteFile(file, []byte("maps: {perf: {record: event}, ring: {record: s32}}"), 0o600))
-	eachKernel(t, object, func(_ *kprobelab.Lab, o *bpf.Options) {
+	eachKernel(t, object, func(_ *testing.T, _ *kprobelab.Lab, o *bpf.Options) {
 		require.NoError(t, o.SetContract(file))
 		o.Workload = "for i in 1 2 3; do echo >/tmp/f; rm /tmp/f; done; echo done"
 	}, func(t *testing.T, l *kprobelab.Lab, a *answer.Object) {
@@ -99,7 +100,7 @@ func TestRunsWithoutEnd(t *testing.T) {
 			for (int i = 0; i < 100; i++) { char format[] = "x"; trace_printk(format, sizeof(format)); }
 			return 0;
 		}`)
-	eachOf(t, []string{"6.1"}, object, func(_ *kprobelab.Lab, o *bpf.Options) {
+	eachOf(t, []string{"6.1"}, dumps.Twin, object, func(_ *testing.T, _ *kprobelab.Lab, o *bpf.Options) {
 		o.Workload = "echo >/tmp/f; rm /tmp/f; dd if=/dev/zero bs=1M count=2 2>/dev/null; exit 3"
 	}, func(t *testing.T, _ *kprobelab.Lab, a *answer.Object) {
 		require.Empty(t, a.Run.Error)

@@ -127,8 +127,8 @@ func tracedProgram(t *testing.T, options ...string) []byte {
 }
 
 // withTraced puts the program into the guest, and runs it beside the object's programs.
-func withTraced(t *testing.T, code []byte) func(*kprobelab.Lab, *bpf.Options) {
-	return func(l *kprobelab.Lab, o *bpf.Options) {
+func withTraced(code []byte) func(*testing.T, *kprobelab.Lab, *bpf.Options) {
+	return func(t *testing.T, l *kprobelab.Lab, o *bpf.Options) {
 		k, err := l.Booted()
 		require.NoError(t, err)
 		require.NoError(t, k.Put([]hostfiles.File{{Path: "/traced", Mode: 0o755, Data: code}}))
@@ -140,7 +140,7 @@ func withTraced(t *testing.T, code []byte) func(*kprobelab.Lab, *bpf.Options) {
 // what cannot be attached has its reason.
 func TestTracepointsOfAProgram(t *testing.T) {
 	code := tracedProgram(t, "-static", "-no-pie")
-	eachKernel(t, compiled(t, usdtPrograms), withTraced(t, code), func(t *testing.T, _ *kprobelab.Lab, a *answer.Object) {
+	eachKernel(t, compiled(t, usdtPrograms), withTraced(code), func(t *testing.T, _ *kprobelab.Lab, a *answer.Object) {
 		words, why := map[string]string{}, map[string]string{}
 		for _, p := range a.Programs {
 			words[p.Name], why[p.Name] = p.Word(), p.AttachError
@@ -159,7 +159,7 @@ func TestTracepointsOfAProgram(t *testing.T) {
 // TestTracepointsOfAProgramThatMoves: its places have other addresses in each process; a kernel without cookies cannot tell them apart.
 func TestTracepointsOfAProgramThatMoves(t *testing.T) {
 	code := tracedProgram(t, "-static-pie")
-	eachKernel(t, compiled(t, usdtMoves), withTraced(t, code), func(t *testing.T, l *kprobelab.Lab, a *answer.Object) {
+	eachKernel(t, compiled(t, usdtMoves), withTraced(code), func(t *testing.T, l *kprobelab.Lab, a *answer.Object) {
 		if l.Image.Release()[:4] == "5.10" {
 			require.Equal(t, "not attached", a.Programs[0].Word())
 			require.Equal(t, "/traced lies somewhere else in each process, and this kernel's probes carry no cookie", a.Programs[0].AttachError)

@@ -80,6 +80,18 @@ func Twin(tb testing.TB, name string) {
 	}
 }
 
+// Ends is for a test of all of Running that takes long and is of programs rather than of the machine: the oldest and the
+// newest kernel stand for all. KPROBELAB_SOAK runs it on each, and -short on none.
+func Ends(tb testing.TB, name string) {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skip("shortened: make check runs it on the oldest and the newest kernel")
+	}
+	if name != "5.10" && name != "newest" && os.Getenv("KPROBELAB_SOAK") == "" {
+		tb.Skip("the oldest and the newest kernel are tried; KPROBELAB_SOAK=1 asks all")
+	}
+}
+
 // DebugInfo returns the path of a kernel's vmlinux with DWARF, as scripts/kernel.sh --debuginfo
 // leaves it; empty if it is absent: it is 600 MB.
 func DebugInfo(release string) string {

@@ -35,14 +35,6 @@ func eachBut(t *testing.T, skip func(tb testing.TB, name string), test func(t *t
 	}
 }
 
-// oldAndNew skips, in a test that takes long and is of programs rather than of the machine, all kernels but the oldest and the newest; make soak has all.
-func oldAndNew(tb testing.TB, name string) {
-	dumps.One(tb, name)
-	if name != "5.10" && name != "newest" && os.Getenv("KPROBELAB_SOAK") == "" {
-		tb.Skip("the oldest and the newest kernel are tried; KPROBELAB_SOAK=1 asks all")
-	}
-}
-
 func TestProgramsRunAndEnd(t *testing.T) {
 	each(t, func(t *testing.T, k *kernel) {
 		for _, c := range []struct {

@@ -11,6 +11,7 @@ import (
 
 	"kprobelab/booted"
 	"kprobelab/hostfiles"
+	"kprobelab/internal/integration/dumps"
 	"kprobelab/internal/tinyprogram"
 )
 
@@ -28,7 +29,7 @@ const (
 
 // TestFullMemory: a full memory makes the guest's kernel kill a program or one of its processes, never the supervisor.
 func TestFullMemory(t *testing.T) {
-	eachBut(t, oldAndNew, func(t *testing.T, k *kernel) {
+	eachBut(t, dumps.Ends, func(t *testing.T, k *kernel) {
 		for _, c := range []struct {
 			name, program, workload string
 			code                    int

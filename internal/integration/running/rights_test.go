@@ -12,6 +12,7 @@ import (
 	"kprobelab/booted"
 	"kprobelab/errno"
 	"kprobelab/hostfiles"
+	"kprobelab/internal/integration/dumps"
 )
 
 // may holds the output of testdata/rights.elf: for a BPF map of a size, a BPF program for kprobes, its kprobe, a socket
@@ -30,7 +31,7 @@ func TestRightsOfPrograms(t *testing.T) {
 		no     = errno.EPERM
 		denied = errno.EACCES
 	)
-	eachBut(t, oldAndNew, func(t *testing.T, k *kernel) {
+	eachBut(t, dumps.Ends, func(t *testing.T, k *kernel) {
 		small := errno.Errno(0) // BPF maps count for memlock up to 5.10
 		if strings.HasSuffix(t.Name(), "/5.10") {
 			small = no
