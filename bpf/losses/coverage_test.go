@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kprobelab/bpf/losses"
+	"kprobelab/internal/integration/dumps"
 )
 
 // branches is a program with branches of which each but one is taken so many times by 20 calls.
@@ -57,7 +58,7 @@ func TestCoverage(t *testing.T) {
 	require.NoError(t, err)
 	lines := &losses.Lines{}
 	kernels := uint64(0)
-	each(t, func(t *testing.T, kernel string) {
+	each(t, dumps.Twin, func(t *testing.T, kernel string) {
 		own, _ := loseWith(t, kernel, lines, map[string][]byte{"/covered.bpf.o": code}, "object", "20")
 		require.EqualValues(t, 5, own.Gave, "lines of trace_pipe")
 		kernels++

@@ -51,7 +51,7 @@ func TestUprobesAgainstImage(t *testing.T) {
 					different = append(different, what)
 				}
 			}
-			n, drawn := 500, 10000
+			n, drawn := 250, 5000
 			switch {
 			case os.Getenv("KPROBELAB_SOAK") != "":
 				n, drawn = 2000, 40000
