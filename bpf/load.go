@@ -33,7 +33,7 @@ type Options struct {
 	Types []byte
 	// Workload is a line for the guest's shell that runs while all programs are attached; "" for none. Command is its name.
 	Workload, Command string
-	// Asked is what is asked about the programs while the workload runs. Load gives the ledger to Ledger, if that is not nil; Ask puts it
+	// Asked chooses the ledger, the costs and the lines of the programs while the workload runs. Load gives the ledger to Ledger, if that is not nil; Ask puts it
 	// into the kernel's column.
 	Asked  *losses.Asked
 	Ledger func(*losses.Ledger)

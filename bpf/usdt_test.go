@@ -170,7 +170,7 @@ func TestTracepointsOfAProgramThatMoves(t *testing.T) {
 	})
 }
 
-// bss is what programs left in the variables of .bss.
+// bss returns the values that programs left in the variables of .bss.
 func bss(a *answer.Object) []byte {
 	for _, m := range a.Run.Maps {
 		if m.Map == ".bss" && len(m.Entries) > 0 {

@@ -40,7 +40,7 @@ type HostProgram struct {
 	Lockdown    string
 	// Core names a file that gets the memory of a kernel that panicked; empty for none.
 	Core string
-	// Asked is what is asked about the programs of a BPF tool; nil: nothing. The ledger is an event, Lost, at the end. The file of
+	// Asked chooses the ledger, the costs and the lines of a BPF tool's programs; nil: none of them. The ledger is an event, Lost, at the end. The file of
 	// lines is written when the program has ended, on each kernel of a plan anew.
 	Asked *losses.Asked
 }

@@ -54,7 +54,7 @@ type Program struct {
 	Attach string `json:"attach,omitempty"`
 	// Of is the program of the object that has the function Attach, for freplace and for fentry and fexit on BPF programs.
 	Of string `json:"of,omitempty"`
-	// Flags are those of the load, by the names of Flags.
+	// Flags names the flags of the load, as Flags has them.
 	Flags []string `json:"flags,omitempty"`
 }
 

@@ -76,7 +76,7 @@ func TestFeaturesOf027(t *testing.T) {
 	t.Logf("%d of %d features", same, len(answers))
 }
 
-// Named parameters are given behind the script, as --NAME or --NAME=VALUE.
+// Named parameters follow the script, as --NAME or --NAME=VALUE.
 func TestGetoptTakesNamedParameters(t *testing.T) {
 	out, said, _ := newest(t, `begin { print((getopt("n", 3), getopt("t", "x"), getopt("b"), getopt("f", true))); exit(); }`,
 		&bpftrace.Options{Named: []string{"n=5", "t=word", "b", "f=false"}})

@@ -84,7 +84,7 @@ func (n *node) reorder(t *Type) {
 	n.names, n.kids = t.Names, kids
 }
 
-// addressType is the address of a variable or a map. Only the value behind it is read here.
+// addressType is the address of a variable or a map. The checker reads only the value at that address.
 func (c *checker) addressType(n *node) *Type {
 	x := n.kids[0]
 	if x.op != nVar && x.op != nMap {

@@ -57,7 +57,7 @@ func (r *Report) Markdown(release string) string {
 		}
 	}
 	fmt.Fprintf(&b, "### %s, %s\n\n", release, r.CPU)
-	fmt.Fprintf(&b, "%d points are listed, kprobe_events takes a probe at %d of those that do harm, workloads come to %d. Seed %d, %s.\n\n",
+	fmt.Fprintf(&b, "%d points are listed, kprobe_events takes a probe at %d harmful ones, workloads come to %d. Seed %d, %s.\n\n",
 		r.Listed, r.Candidates, r.Reached, r.Seed, time.Now().UTC().Format(time.DateOnly))
 	fmt.Fprintf(&b, "Hazards: %d tried, %d came to the wrong address that was predicted; %s. Neighbours: %d tried; %s.\n",
 		hazards, landed, counts(outcomes[true]), len(r.Results)-hazards, counts(outcomes[false]))
