@@ -34,9 +34,12 @@ step() {
 	printf '   %s s\n' $(($(date +%s) - began))
 }
 
+# folders: those of all packages, from here, so that a blank in the path of this tree divides none.
+folders() { go list ./... | sed 's|^kprobelab|.|'; }
+
 # gofmt of the toolchain that go.mod names; the one on PATH may be older.
 check_gofmt() {
-	bad=$(go list -f '{{.Dir}}' ./... | tr '\n' '\0' | xargs -0 "$(go env GOROOT)/bin/gofmt" -l) || return 1
+	bad=$(folders | tr '\n' '\0' | xargs -0 "$(go env GOROOT)/bin/gofmt" -l) || return 1
 	[ -z "$bad" ] && return
 	printf 'not formatted; run gofmt -w on: %s\n' "$bad"
 	return 1
@@ -91,7 +94,7 @@ tests_short() ( KPROBELAB_DUMPS=later && export KPROBELAB_DUMPS && tests_with_ke
 # tests_whole: what make test shortens or leaves out. The other tests have run whole there.
 tests_whole() (
 	# shellcheck disable=SC2046
-	go run ./internal/tools/shortened $(go list -f '{{.Dir}}' ./...) >"$work/shortened" || return 1
+	go run ./internal/tools/shortened $(folders) >"$work/shortened" || return 1
 	{ read -r names && read -r packages; } <"$work/shortened"
 	# shellcheck disable=SC2086
 	tests_with_kernel -run "$names" $longest $packages
@@ -111,7 +114,7 @@ without_cgo() (
 # command line is run here until it is named below. Of other packages, long tests of one goroutine are named, too.
 tests_race() {
 	started='\bgo (func|[A-Za-z_.]+\()|errgroup|sync\.WaitGroup|t\.Parallel'
-	packages=$(go list -f '{{.Dir}}' ./... | while read -r dir; do
+	packages=$(folders | while read -r dir; do
 		if grep -qE "$started" "$dir"/*.go; then echo "$dir"; fi
 	done)
 	guests='^Test(EveryAddressIsAnsweredAlike|ScriptsOn(Dumps|RealKernels)|Slide.*|Drawn.*|AliasesOnBootedKernels|PlacesMeanTheSame.*)$'
@@ -135,7 +138,7 @@ tests_race() {
 # command line; so do limits that the engine has no part in. go vet sees other files only in packages with a build constraint of cgo; of the rest, it would say the
 # same twice.
 vet_and_test() {
-	differ=$(go list -f '{{.Dir}}' ./... | while read -r dir; do
+	differ=$(folders | while read -r dir; do
 		if grep -qE '^//go:build .*\bcgo\b' "$dir"/*.go; then echo "$dir"; fi
 	done)
 	# shellcheck disable=SC2086
@@ -172,7 +175,7 @@ tests_of_root() {
 
 # Where there are some: without a list, go test links the tests of every package for nothing.
 check_benchmarks() {
-	packages=$(go list -f '{{.Dir}}' ./... | while read -r dir; do
+	packages=$(folders | while read -r dir; do
 		if grep -q '^func Benchmark' "$dir"/*_test.go 2>/dev/null; then echo "$dir"; fi
 	done)
 	# shellcheck disable=SC2086
