@@ -109,8 +109,9 @@ without_cgo() (
 )
 
 # make soak runs the race detector over the rest, too: code of one goroutine, and the command line where
-# it runs guest code, of which minutes add no goroutine, or prints and refuses. Signals, progress, mounts,
-# the page's server, kernels that are fetched, and what works on several files at once stay. A new test of the
+# it runs guest code, of which minutes add no goroutine, or prints and refuses, or divides its work among
+# goroutines of a package that is tried here itself (archive, decode, scan). Signals, progress, mounts,
+# the page's server, kernels that are fetched, and check, which asks several kernels at once, stay. A new test of the
 # command line is run here until it is named below. Of other packages, long tests of one goroutine are named, too.
 tests_race() {
 	started='\bgo (func|[A-Za-z_.]+\()|errgroup|sync\.WaitGroup|t\.Parallel'
@@ -118,14 +119,14 @@ tests_race() {
 		if grep -qE "$started" "$dir"/*.go; then echo "$dir"; fi
 	done)
 	guests='^Test(EveryAddressIsAnsweredAlike|ScriptsOn(Dumps|RealKernels)|Slide.*|Drawn.*|AliasesOnBootedKernels|PlacesMeanTheSame.*)$'
-	guests="$guests|^TestScripts\$/^(bad_input|bench|bench_against|bounds|bpftrace|decode_vendor|decoder|engine|engine_failure|events|exec|explain|explore|hazards|info|json|kernel|limits|old|optimized|perfetto|probe|run|sample|selfcheck|stap|steps|symbols|uprobe|usage|watch)\$"
+	guests="$guests|^TestScripts\$/^(archive|bad_input|bench|bench_against|bounds|bpftrace|decode|decode_vendor|decoder|engine|engine_failure|events|exec|explain|explore|hazards|info|json|kernel|limits|old|optimized|perfetto|probe|run|sample|scan|selfcheck|stap|steps|symbols|uprobe|usage|watch)\$"
 	guests="$guests|^Test(SamplesAreDocumentedAsTheyPrint|ReadmeShowsWhatIsPrinted|OptimizationIsDocumentedAsItPrints|ValuesFetched|TooManyTasks|SanitizedProgramsHaveUprobes|StapPointsOfAKernelWithDWARF|StapListOfAKernelWithDWARF|BytesOfAScript|RawOfAGuestOnATerminal|FilesThatAreTooLong|UnknownCPU)\$"
 	# machine, decoder and decoder/compare, internal/selfcheck, internal/archive
 	guests="$guests|^(FuzzNestedRuns|Test(GuestCodeCannotOverrunTheTranslations|RealKernelFunctions|(Long)?Patched(Code|Blocks)DoNotPileUp|HandlersDoNotPileUp|OneHandlerCallsTooMuch))\$"
 	guests="$guests|^Test(EveryRowIsDecoded|LengthsAgainstObjdump|ReadersAgreeOnEveryRow|KernelViewIsTheKernels|EveryOpcodeComesUp)\$"
 	guests="$guests|^Test(UprobesAgainstImage|ImageDecides(AsTheRules|AgainstWrongRules)|WrongRulesShow|FunctionsThatDoNotAnswer|BootedKernelsAgreeWithTheRules)\$"
 	guests="$guests|^Test(DifferencesAnswerTheSame|ShrinkGoesOn|DifferencesWithoutTheirBase|TwoBuildsOfOneRelease|ImagesAgreeWithTheRules)\$"
-	guests="$guests|^(FuzzDecode|Test(VerdictsOfTheKernels|ObjectsThatAreNone|ShardsOfCommandsAreOneRun))\$"
+	guests="$guests|^(FuzzDecode|Test(VerdictsOfTheKernels|ObjectsThatAreNone|ShardsOfCommandsAreOneRun|ChildThat(Errs|WritesTooMuch)))\$"
 	# bpf: what one kernel after another is asked; TestShardsOfBPFAreOneRun asks several at once
 	guests="$guests|^Test(VariablesOfTheConfiguration|TypesThat(AreNotThere|AreNone)|Contracts(ThatAreNone)?|FlagsOfALoad|MapsOfStacksWithoutASize|DamagedObjects|ObjectsOfBadWill|FieldsOfTheKernels|TypesOfAFile|Runs(WithoutEnd)?|LossesOfARun|CoverageIsTheLogOfBranches)\$"
 	# bpf/*attach*_test.go
@@ -147,7 +148,7 @@ vet_and_test() {
 	packages=$(go list -test -f '{{.ImportPath}} {{join .Deps " "}}' ./... |
 		awk '$1 ~ /\.test$/ && / kprobelab\/interp( |$)/ { sub(/\.test$/, "", $1); print $1 }')
 	# shellcheck disable=SC2086
-	tests -short -skip '^TestScripts$/^(decode|decode_vendor|decoder|explore)$|^Test(ShardsOfCommandsAreOneRun|PipesAndEpollsOfManyProcessesAreBounded|MemoryOfAProgramIsBounded)$' $packages
+	tests -short -skip '^TestScripts$/^(decode|decode_vendor|decoder|explore)$|^Test(ShardsOfCommandsAreOneRun|ImageDecidesAgainstWrongRules|FunctionsThatDoNotAnswer|StandInsArePassedOver|PipesAndEpollsOfManyProcessesAreBounded|MemoryOfAProgramIsBounded)$' $packages
 }
 
 # Unicorn and FUSE are for Linux; the rest of the program is for every system. One system
