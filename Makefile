@@ -112,7 +112,7 @@ conformance-all: ## the same with every kernel that Debian's suites offer, JOBS 
 	@scripts/conformance-all.sh
 
 conformance-table: ## put the results of conformance-all into docs/measured/conformance.md
-	@go run ./internal/tools/conformance/table -kept .cache/conformance/kept -data docs/measured/conformance.jsonl -page docs/measured/conformance.md
+	@go run ./internal/tools/conformance/program table -kept .cache/conformance/kept -data docs/measured/conformance.jsonl -page docs/measured/conformance.md
 
 conformance-bpftrace: $(if $(ATTACH)$(BEGIN),build) ## compare what bpftrace says of 3,000 scripts with what is said here; ATTACH=500: which probes attach, on a booted kernel; BEGIN=2000: all output of BEGIN scripts
 	@$(alone)scripts/conformance-bpftrace$(if $(ATTACH),-attach,$(if $(BEGIN),-begin)).sh

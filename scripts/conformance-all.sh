@@ -13,17 +13,12 @@
 # into docs/measured/conformance.md. "conformance-all.sh --one RELEASE" is a job alone.
 # Ends with 0 when every answer is the same, 1 when some are not, and 77 when a
 # kernel or a tool could not be had, or a kernel did not run to its end.
-set -eu
-scripts=$(cd "$(dirname "$0")" && pwd)
-root=${scripts%/*}
-. "$scripts/debian.sh"
-. "$scripts/kernels.sh"
-. "$scripts/conformance-tools.sh"
+undone='conformance was NOT checked'
+. "$(dirname "$0")/comparison.sh"
 
 work=$root/.cache/conformance
 kept=$work/kept
 object=$work/tool.bpf.o
-cannot() { say "conformance was NOT checked: $*"; exit 77; }
 case ${AGAIN:-} in
 '' | differing | all) ;;
 *) die "AGAIN=$AGAIN is neither differing nor all" ;;
@@ -44,7 +39,7 @@ in_turn() {
 }
 
 # differs RESULT: true when it has differences.
-differs() { ! "$work/table" -same "$1"; }
+differs() { ! "$compare" table -same "$1" 2>/dev/null; }
 
 # one RELEASE: asks a kernel on each processor, unless it was.
 one() {
@@ -67,7 +62,7 @@ one() {
 			continue
 		fi
 		code=0
-		"$work/boot" -qemu "$qemu" -init "$work/init" -object "$object" -cpu "$cpu" -keep "$kept" $again \
+		"$compare" boot -qemu "$qemu" -init "$work/init" -object "$object" -cpu "$cpu" -keep "$kept" $again \
 			-points "${POINTS:-3000}" -names "${NAMES:-500}" -seed "${SEED:-1}" "$kernel" >"$log" 2>&1 </dev/null || code=$?
 		case $code in
 		0) said='same' ;;
@@ -84,10 +79,9 @@ if [ "${1:-}" = --one ]; then
 	one "${2:?a release}"
 	exit
 fi
-(cd "$root" && CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o "$work/init" ./internal/tools/conformance/guest &&
-	CGO_ENABLED=0 go build -o "$work/boot" ./internal/tools/conformance/boot &&
-	CGO_ENABLED=0 go build -o "$work/table" ./internal/tools/conformance/table &&
-	CGO_ENABLED=0 go build -o "$work/shards" ./internal/tools/shards)
+build_init guest "$work/init"
+build_program
+(cd "$root" && CGO_ENABLED=0 go build -o "$work/shards" ./internal/tools/shards)
 kernels_open || cannot "the index of kernels cannot be had (see above)"
 clang=$(clang) || cannot "clang cannot be had (see above)"
 "$clang" -O2 -g -target bpf -c "$root/internal/tools/conformance/testdata/tool.bpf.c" -o "$object" || die "the BPF source does not compile"

@@ -7,16 +7,10 @@
 # SUITES, FLAVOURS, RELEASES and KERNEL pick the kernels as for make conformance; TOOLS='opensnoop trace' picks tools and scripts, PACKAGES='link btf' tests.
 # OUT=FOLDER keeps the answers. An hour for each kernel.
 # Ends with 0 when nothing differs without a rule, 1 when something does, and 77 when a kernel, QEMU or the tools cannot be had.
-set -eu
-scripts=$(cd "$(dirname "$0")" && pwd)
-root=${scripts%/*}
-. "$scripts/debian.sh"
-. "$scripts/kernels.sh"
-. "$scripts/conformance-tools.sh"
+undone='the projects were NOT compared'
+. "$(dirname "$0")/comparison.sh"
 
-cannot() { say "the projects were NOT compared: $*"; exit 77; }
 choose_kernels 'bullseye bookworm trixie trixie-backports'
-lab=$root/bin/kprobelab
 out=${OUT:-$root/.cache/conformance/bpf-projects}
 mkdir -p "$out"
 cilium=github.com/cilium/ebpf@v0.22.0
@@ -26,8 +20,8 @@ append='nopti norandmaps'
 qemu=$(qemu) || cannot "there is no QEMU (see above)"
 tool busybox bookworm busybox-static || cannot "there is no busybox (see above)"
 busybox=$tools/busybox/bin/busybox
-(cd "$root" && CGO_ENABLED=0 go build -o "$out/compare" ./internal/tools/conformance/bpftools)
-"$out/compare" -workload files,processes,signals,mounts,sockets >"$out/work.sh"
+build_program
+"$compare" bpftools -workload files,processes,signals,mounts,sockets >"$out/work.sh"
 echo kprobelab >"$out/hostname"
 echo 'root:x:0:0::/:/bin/sh' >"$out/passwd"
 differs=0
@@ -118,7 +112,7 @@ both() {
 	"$lab" boot "$kernel" --qemu "$qemu" --append "$append" --memory 1G --timeout 120m "$@" --file "$from$libraries/ld-linux-x86-64.so.2:$interpreter" \
 		--exec '/bin/sh /scripts/all.sh' >"$here.theirs" 2>"$here.theirs.err" || cannot "$what does not run on $release (see $here.theirs.err)"
 	echo "$release, $what"
-	"$out/compare" -theirs "$here.theirs" -ours "$here.ours" || differs=1
+	"$compare" bpftools -theirs "$here.theirs" -ours "$here.ours" || differs=1
 }
 
 project_bcc() {

@@ -5,16 +5,10 @@
 # SUITES, FLAVOURS, RELEASES and KERNEL pick the kernels as for make conformance; TOOL=sid has the tools of another suite of Debian's than trixie;
 # TOOLS='opensnoop tcplife' picks some. OUT=FOLDER keeps the answers.
 # Ends with 0 when nothing differs without a rule, 1 when something does, and 77 when a kernel, QEMU or the tools cannot be had.
-set -eu
-scripts=$(cd "$(dirname "$0")" && pwd)
-root=${scripts%/*}
-. "$scripts/debian.sh"
-. "$scripts/kernels.sh"
-. "$scripts/conformance-tools.sh"
+undone='the tools were NOT compared'
+. "$(dirname "$0")/comparison.sh"
 
-cannot() { say "the tools were NOT compared: $*"; exit 77; }
 choose_kernels 'bookworm trixie trixie-backports'
-lab=$root/bin/kprobelab
 suite=${TOOL:-trixie}
 out=${OUT:-$root/.cache/conformance/bpf-$suite}
 mkdir -p "$out"
@@ -25,7 +19,7 @@ tool busybox bookworm busybox-static || cannot "there is no busybox (see above)"
 tool "$package" "$suite" libbpf-tools || cannot "libbpf-tools cannot be had (see above)"
 tree=$tools/$package
 libraries=/usr/lib/x86_64-linux-gnu
-(cd "$root" && CGO_ENABLED=0 go build -o "$out/compare" ./internal/tools/conformance/bpftools)
+build_program
 
 # Most tools run to SIGINT without an argument.
 arguments() {
@@ -42,7 +36,7 @@ arguments() {
 	esac
 }
 : >"$out/tools.sh"
-"$out/compare" -workload files,processes,signals,mounts,sockets >"$out/work.sh"
+"$compare" bpftools -workload files,processes,signals,mounts,sockets >"$out/work.sh"
 echo kprobelab >"$out/hostname"
 echo 'root:x:0:0::/:/bin/sh' >"$out/passwd"
 set -- --file "$tools/busybox/bin/busybox:/bin/busybox" --file "$tools/busybox/bin/busybox:/bin/sh" --file "$scripts/bpf/all.sh:/scripts/all.sh" \
@@ -76,7 +70,7 @@ compare() {
 	"$lab" boot "$kernel" --qemu "$qemu" --append 'nopti norandmaps' --memory 512M --timeout 60m "$@" --exec '/bin/sh /scripts/all.sh' \
 		>"$here.theirs" 2>"$here.theirs.err" || cannot "the tools do not run on $release (see $here.theirs.err)"
 	echo "$release, libbpf-tools of $suite"
-	"$out/compare" -theirs "$here.theirs" -ours "$here.ours" || differs=1
+	"$compare" bpftools -theirs "$here.theirs" -ours "$here.ours" || differs=1
 	rm -f "$here.core"
 }
 

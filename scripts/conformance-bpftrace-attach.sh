@@ -11,14 +11,9 @@
 # and each difference is counted by its rule. KEEP=FOLDER keeps what was answered there, and asks none of
 # it again: a boot that ends early can be gone on with. Ends with 0 when nothing differs without a cause,
 # 1 when something does or a command had no answer, and 77 when a kernel, QEMU or bpftrace cannot be had.
-set -eu
-scripts=$(cd "$(dirname "$0")" && pwd)
-root=${scripts%/*}
-. "$scripts/debian.sh"
-. "$scripts/conformance-tools.sh"
+undone='the probes were NOT compared'
+. "$(dirname "$0")/comparison.sh"
 
-cannot() { say "the probes were NOT compared: $*"; exit 77; }
-lab=$root/bin/kprobelab
 keep_folder
 work=${KEEP:-$root/.cache/conformance/attach}
 if [ -z "${KEEP:-}" ]; then rm -rf "$work"; fi
@@ -39,8 +34,8 @@ llvm=$(echo "$tools/$name"/usr/lib/llvm-*/lib)
 echo 'root:x:0:0::/:/bin/sh' >"$work/passwd"
 set -- --append 'nopti norandmaps'
 "$lab" boot "$kernel" --qemu "$qemu" "$@" -o "$work/kernel.core" --format elf >&2 || cannot "the kernel does not boot (see above)"
-(cd "$root" && CGO_ENABLED=0 go build -o "$work/attach" ./internal/tools/conformance/attach)
-"$work/attach" -draw -dump "$work/kernel.core" -folder "$work/drawn" -n "${ATTACH:-500}" -seed "${SEED:-1}" ${verdicts:+-verdicts} -answers "$work/all"
+build_program
+"$compare" attach -draw -dump "$work/kernel.core" -folder "$work/drawn" -n "${ATTACH:-500}" -seed "${SEED:-1}" ${verdicts:+-verdicts} -answers "$work/all"
 # bpftrace 0.27 has its compiler write to /dev/fd.
 cat >"$work/drawn/all.sh" <<END
 /bin/busybox ln -s /proc/self/fd /dev/fd
@@ -64,4 +59,4 @@ done <"$work/libraries"
 "$lab" boot "$kernel" --qemu "$qemu" "$@" --memory 1500M --timeout "${TIMEOUT:-90m}" --file "$tools/$name/usr/bin/bpftrace:/bin/bpftrace" \
 	--file "$tools/busybox/bin/busybox:/bin/sh" --file "$tools/busybox/bin/busybox:/bin/busybox" --file "$work/passwd:/etc/passwd" \
 	--file "$work/drawn:/scripts" --exec '/bin/sh /scripts/all.sh' >>"$work/all" || say "the boot did not end by itself"
-"$work/attach" -dump "$work/kernel.core" -folder "$work/drawn" -answers "$work/all" -kprobelab "$lab" ${verdicts:+-verdicts}
+"$compare" attach -dump "$work/kernel.core" -folder "$work/drawn" -answers "$work/all" -kprobelab "$lab" ${verdicts:+-verdicts}

@@ -6,13 +6,9 @@
 # fetched, whose version is the truth. It needs root, or a user namespace, and a kernel with BTF.
 # Ends with 0 when 95 of 100 verdicts are the same and every script that is accepted here alone
 # has a known cause, 1 when not, and 77 when bpftrace cannot be had.
-set -eu
-scripts=$(cd "$(dirname "$0")" && pwd)
-root=${scripts%/*}
-. "$scripts/debian.sh"
-. "$scripts/conformance-tools.sh"
+undone='the scripts were NOT compared'
+. "$(dirname "$0")/comparison.sh"
 
-cannot() { say "the scripts were NOT compared: $*"; exit 77; }
 work=$root/.cache/conformance/bpftrace
 [ -r /sys/kernel/btf/vmlinux ] || cannot "this kernel has no BTF"
 bpftrace=${KPROBELAB_BPFTRACE:-}
@@ -27,6 +23,6 @@ if [ "$(id -u)" != 0 ]; then
 	chmod +x "$work/bpftrace"
 	bpftrace=$work/bpftrace
 fi
-(cd "$root" && CGO_ENABLED=0 go build -o "$work/compare" ./internal/tools/conformance/scripts)
+build_program
 cd "$root"
-exec "$work/compare" -language bpftrace -tool "$bpftrace" -n "${N:-3000}" -seed "${SEED:-1}" -show "${SHOW:-0}" ${SCRIPTS:+-corpus "$SCRIPTS"} ${TABLE:+-table "$TABLE"}
+exec "$compare" scripts -language bpftrace -tool "$bpftrace" -n "${N:-3000}" -seed "${SEED:-1}" -show "${SHOW:-0}" ${SCRIPTS:+-corpus "$SCRIPTS"} ${TABLE:+-table "$TABLE"}

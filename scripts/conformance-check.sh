@@ -7,15 +7,9 @@
 # FLAVOURS, RELEASES='6.1.0-56-cloud-amd64 ...' and KERNEL=FILE as for conformance.sh.
 # Ends with 0 when every answer is the same, or differs by a cause that is named, 1 when one does
 # not, and 77 when a kernel, QEMU, bpftool or busybox cannot be had.
-set -eu
-scripts=$(cd "$(dirname "$0")" && pwd)
-root=${scripts%/*}
-. "$scripts/debian.sh"
-. "$scripts/kernels.sh"
-. "$scripts/conformance-tools.sh"
+undone='objects were NOT compared'
+. "$(dirname "$0")/comparison.sh"
 
-cannot() { say "objects were NOT compared: $*"; exit 77; }
-lab=$root/bin/kprobelab
 work=${WORK:-$root/.cache/conformance/check}
 mkdir -p "$work"
 cd "$root"
@@ -24,7 +18,7 @@ choose_kernels 'bookworm trixie trixie-backports'
 qemu=$(qemu) || cannot "there is no QEMU (see above)"
 tool busybox bookworm busybox-static || cannot "there is no busybox (see above)"
 tool bpftool trixie bpftool || cannot "bpftool cannot be had (see above)"
-(cd "$root" && CGO_ENABLED=0 go build -o "$work/objects" ./internal/tools/conformance/objects)
+build_program
 
 libraries=/usr/lib/x86_64-linux-gnu
 tree=$tools/bpftool$libraries
@@ -53,12 +47,12 @@ for kernel in $kernels; do
 	name=$(basename "$kernel")
 	dir=$work/$name
 	rm -rf "$dir/objects"
-	"$work/objects" draw -kernel "$kernel" -n "${N:-600}" -seed "${SEED:-1}" ${SECTIONS:+-sections "$SECTIONS"} -o "$dir"
+	"$compare" objects draw -kernel "$kernel" -n "${N:-600}" -seed "${SEED:-1}" ${SECTIONS:+-sections "$SECTIONS"} -o "$dir"
 	"$lab" boot "$kernel" --qemu "$qemu" --memory 1G --timeout 10h --append 'nopti rcupdate.rcu_expedited=1' "$@" \
 		--file "$tools/bpftool/usr/sbin/bpftool:/bin/bpftool" --file "$tools/busybox/bin/busybox:/bin/busybox" \
 		--file "$tools/busybox/bin/busybox:/bin/sh" --file "$dir/objects:/objects" --file "$work/all.sh:/all.sh" \
 		--exec '/bin/sh /all.sh' >"$dir/answers" || { say "$name was NOT asked to the end"; status=1; continue; }
-	"$work/objects" compare -kernel "$kernel" "$dir" || status=1
+	"$compare" objects compare -kernel "$kernel" "$dir" || status=1
 	IFS='
 '
 done

@@ -15,12 +15,8 @@
 # release and symbols alone, which decides nothing.
 # Ends with 0 when every answer is the same, 1 when some are not, and 77 when
 # a kernel cannot be built, or did not run to its end.
-set -eu
-scripts=$(cd "$(dirname "$0")" && pwd)
-root=${scripts%/*}
-. "$scripts/debian.sh"
-. "$scripts/kernels.sh"
-. "$scripts/conformance-tools.sh"
+undone='the configurations were NOT compared'
+. "$(dirname "$0")/comparison.sh"
 . "$scripts/kernel-build.sh"
 
 case ${SEED:-1} in
@@ -72,7 +68,6 @@ items() {
 offer "$(items)"
 work=$root/.cache/configs
 mkdir -p "$work"
-cannot() { say "the configurations were NOT compared: $*"; exit 77; }
 
 # given CONFIG: the file of its options.
 given() {
@@ -85,8 +80,8 @@ given() {
 # drawn: draws as many configurations of the suite as it has its share of, and prints their names.
 drawn() {
 	mkdir -p "$work/$suite"
-	(cd "$root" && go run ./internal/tools/conformance/configs -release "$(cat "$source/complete")" \
-		-n "$(((DRAWN + $# - 1) / $#))" -seed "${SEED:-1}" -folder "$work/$suite")
+	build_program
+	"$compare" configs -release "$(cat "$source/complete")" -n "$(((DRAWN + $# - 1) / $#))" -seed "${SEED:-1}" -folder "$work/$suite"
 }
 
 # kernel CONFIG: prints the path of the kernel in that configuration, which it

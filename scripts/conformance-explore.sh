@@ -7,16 +7,10 @@
 # and the newest by default. ROUNDS=5 is how often it is tried.
 # Ends with 0 when all was tried, whatever came of it, and 77 when a kernel, QEMU or a C
 # compiler cannot be had.
-set -eu
-scripts=$(cd "$(dirname "$0")" && pwd)
-root=${scripts%/*}
-. "$scripts/debian.sh"
-. "$scripts/kernels.sh"
-. "$scripts/conformance-tools.sh"
+undone='nothing was tried'
+. "$(dirname "$0")/comparison.sh"
 
-lab=$root/bin/kprobelab
 work=$root/.cache/conformance/explore
-cannot() { say "nothing was tried: $*"; exit 77; }
 mkdir -p "$work"
 
 choose_kernels 'bookworm trixie trixie-backports'

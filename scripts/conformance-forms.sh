@@ -3,13 +3,8 @@
 # info, explain, run, --as, exec are compared with those of the dump that boot writes (make conformance-forms).
 # KERNEL='FILE FILE', Debian 12's by default; CPUS=2, KASLR=1. Needs room for three times the machine's 128 MiB.
 # Ends with 77 when a tool or a kernel cannot be had.
-set -eu
-scripts=$(cd "$(dirname "$0")" && pwd)
-root=${scripts%/*}
-. "$scripts/debian.sh"
-. "$scripts/conformance-tools.sh"
-
-cannot() { say "no form was opened: $*"; exit 77; }
+undone='no form was opened'
+. "$(dirname "$0")/comparison.sh"
 
 qemu=$(qemu) || cannot "QEMU cannot be had (see above)"
 tool busybox bookworm busybox-static || cannot "busybox cannot be had (see above)"
@@ -20,7 +15,8 @@ if [ -z "${KERNEL:-}" ]; then
 fi
 work=$(mktemp -d "$root/.cache/forms.XXXXXX")
 trap 'rm -rf "$work"' EXIT
+build_program
 cd "$root"
 # shellcheck disable=SC2086 # several kernels
-go run ./internal/tools/conformance/forms -lab bin/kprobelab -qemu "$qemu" -makedumpfile "$makedumpfile" \
+"$compare" forms -lab bin/kprobelab -qemu "$qemu" -makedumpfile "$makedumpfile" \
 	-busybox "$tools/busybox/bin/busybox" -work "$work" -cpus "${CPUS:-1}" ${KASLR:+-kaslr} $KERNEL

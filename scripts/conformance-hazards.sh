@@ -12,22 +12,17 @@
 # results there. KPROBELAB_QEMU is another QEMU.
 # Ends with 0 when all happened as predicted, 1 when something did not or was not shown,
 # and 77 when the kernels or QEMU cannot be had, or a kernel did not run.
-set -eu
-scripts=$(cd "$(dirname "$0")" && pwd)
-root=${scripts%/*}
-. "$scripts/debian.sh"
-. "$scripts/kernels.sh"
-. "$scripts/conformance-tools.sh"
+undone='hazards were NOT tried'
+. "$(dirname "$0")/comparison.sh"
 . "$scripts/modules.sh"
 
 work=$root/.cache/conformance-hazards
 mkdir -p "$work"
-cannot() { say "hazards were NOT tried: $*"; exit 77; }
 
 choose_kernels 'bookworm trixie'
 qemu=$(qemu) || cannot "QEMU cannot be had (see above)"
-(cd "$root" && CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o "$work/init" ./internal/tools/conformance/hazards/guest &&
-	CGO_ENABLED=0 go build -o "$work/boot" ./internal/tools/conformance/hazards/boot)
+build_init hazards/guest "$work/init"
+build_program
 
 # module KERNEL: builds it, where that can be. The headers of a kernel are in the suite
 # that it comes from; others are asked in vain.
@@ -59,5 +54,5 @@ fi
 set -f
 IFS='
 '
-exec "$work/boot" -qemu "$qemu" -init "$work/init" -dir "$work" -cpu "${CPU:-qemu64}" -modules "$work/modules" ${PAGE:+"-page=$PAGE"} \
+exec "$compare" hazards -qemu "$qemu" -init "$work/init" -dir "$work" -cpu "${CPU:-qemu64}" -modules "$work/modules" ${PAGE:+"-page=$PAGE"} \
 	-points "${POINTS:-30}" -seed "${SEED:-1}" $kernels

@@ -8,24 +8,19 @@
 # KERNEL=FILE as for make conformance; KEEP=FOLDER keeps what kernels answer, and asks
 # none again that is there; DIFFER=1 prints the uses that are answered otherwise here.
 # Ends with 77 when the kernels or QEMU cannot be had, or a kernel did not run to its end.
-set -eu
-scripts=$(cd "$(dirname "$0")" && pwd)
-root=${scripts%/*}
-. "$scripts/debian.sh"
-. "$scripts/kernels.sh"
-. "$scripts/conformance-tools.sh"
+undone='the kernels were NOT asked'
+. "$(dirname "$0")/comparison.sh"
 
 keep_folder
 work=$root/.cache/conformance
 mkdir -p "$work"
-cannot() { say "the kernels were NOT asked: $*"; exit 77; }
 
 choose_kernels 'bullseye bookworm trixie trixie-backports'
 qemu=$(qemu) || cannot "QEMU cannot be had (see above)"
-(cd "$root" && CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o "$work/init-asked" ./internal/tools/conformance/asked/guest &&
-	go build -o "$work/levels" ./internal/tools/conformance/levels)
+build_init asked/guest "$work/init-asked"
+build_program unicorn
 # A path may have blanks or stars in it: only the ends of lines divide.
 set -f
 IFS='
 '
-exec "$work/levels" -qemu "$qemu" -init "$work/init-asked" ${KEEP:+"-keep=$KEEP"} ${DIFFER:+-differ} $kernels
+exec "$compare" levels -qemu "$qemu" -init "$work/init-asked" ${KEEP:+"-keep=$KEEP"} ${DIFFER:+-differ} $kernels

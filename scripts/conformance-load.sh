@@ -6,18 +6,12 @@
 #
 # SUITES, FLAVOURS, RELEASES and KERNEL pick the kernels as for make conformance; OBJECTS='map_kptr loop3' picks objects. OUT=FOLDER keeps what was printed.
 # Ends with 0 when nothing differs without a cause, 1 when something does, and 77 when a kernel, QEMU, sources or clang cannot be had.
-set -eu
-scripts=$(cd "$(dirname "$0")" && pwd)
-root=${scripts%/*}
-. "$scripts/debian.sh"
-. "$scripts/kernels.sh"
-. "$scripts/conformance-tools.sh"
+undone='programs were NOT compared'
+. "$(dirname "$0")/comparison.sh"
 
-cannot() { say "programs were NOT compared: $*"; exit 77; }
 choose_kernels 'bookworm trixie trixie-backports'
 need gcc gcc
 need python3 python3
-lab=$root/bin/kprobelab
 work=$root/.cache/conformance/load
 out=${OUT:-$work/out}
 mkdir -p "$work" "$out"
@@ -30,12 +24,8 @@ lib=usr/lib/x86_64-linux-gnu
 libbpf=$tools/libbpf
 llvm=$tools/clang-trixie/usr/lib/llvm-19
 busybox=$tools/busybox/bin/busybox
-(
-	cd "$root"
-	CGO_ENABLED=0 GOFLAGS='' go build -o "$out/bpfloader" ./internal/bpfloader
-	eval "$(make -s env)"
-	go build -tags unicorn -o "$out/compare" ./internal/tools/conformance/load
-)
+(cd "$root" && CGO_ENABLED=0 GOFLAGS='' go build -o "$out/bpfloader" ./internal/bpfloader)
+build_program unicorn
 
 # clang ARGUMENTS: Debian 13's.
 clang() {
@@ -121,7 +111,7 @@ for kernel in $kernels; do
 	"$lab" exec --kernel "$here.core" --budget 100000000000000 --root "$libbpf" --file "$out/veristat:/bin/veristat" --file "$work/src-$series/objects:/objects" \
 		--file "$busybox:/bin/sh" --file "$out/all.sh:/all.sh" /bin/sh /all.sh >"$here.theirs" 2>"$here.theirs.err" || say "$release: the shell ended with $?"
 	echo "$release"
-	"$out/compare" -dump "$here.core" -theirs "$here.theirs" -loader "$out/bpfloader" "$work/src-$series/objects"/*.o || status=1
+	"$compare" load -dump "$here.core" -theirs "$here.theirs" -loader "$out/bpfloader" "$work/src-$series/objects"/*.o || status=1
 	rm -f "$here.core"
 	IFS='
 '

@@ -9,18 +9,12 @@
 # OUT=FOLDER keeps what was printed.
 # Ends with 0 when nothing differs, 1 when something does or a fault is not named, and 77 when a kernel, its headers or QEMU
 # cannot be had.
-set -eu
-scripts=$(cd "$(dirname "$0")" && pwd)
-root=${scripts%/*}
-. "$scripts/debian.sh"
-. "$scripts/kernels.sh"
-. "$scripts/conformance-tools.sh"
+undone='modules were NOT compared'
+. "$(dirname "$0")/comparison.sh"
 . "$scripts/modules.sh"
 
-lab=$root/bin/kprobelab
 work=$root/.cache/conformance/modules
 out=${OUT:-$work/out}
-cannot() { say "modules were NOT compared: $*"; exit 77; }
 asked='bullseye bookworm trixie trixie-backports'
 offer "$(kernels_asked "$asked")" # listing needs no kbuild
 plain "$root" || die "kbuild takes no path with a blank or a colon, and this is one: $root"

@@ -10,14 +10,9 @@
 # code in a stack of the kernel's are taken out of what bpftrace prints: it does not run here.
 # Ends with 0 when nothing differs, 1 when something does, and 77 when a kernel, QEMU,
 # bpftrace or a C compiler cannot be had.
-set -eu
-scripts=$(cd "$(dirname "$0")" && pwd)
-root=${scripts%/*}
-. "$scripts/debian.sh"
-. "$scripts/conformance-tools.sh"
+undone='the output was NOT compared'
+. "$(dirname "$0")/comparison.sh"
 
-cannot() { say "the output was NOT compared: $*"; exit 77; }
-lab=$root/bin/kprobelab
 work=$root/.cache/conformance/output${N:+-drawn-${SUITE:-bookworm}}${TOOL:+-$TOOL}
 given=${SCRIPTS:-$root/internal/script/bpftrace/testdata/booted}
 suite=${TOOL:-trixie}
@@ -36,8 +31,8 @@ tool "$tool" "$suite" bpftrace || cannot "bpftrace cannot be had (see above)"
 if [ -n "${N:-}" ]; then
 	program=values formats=text given=$work/drawn
 	mkdir -p "$given"
-	(cd "$root" && CGO_ENABLED=0 go build -o "$work/values" ./internal/tools/conformance/values)
-	"$work/values" -n "$N" -seed "${SEED:-1}" -per "${PER:-5}" ${shared:+-shared} -to "$given"
+	build_program
+	"$compare" values -n "$N" -seed "${SEED:-1}" -per "${PER:-5}" ${shared:+-shared} -to "$given"
 fi
 if [ -n "${PROGRAM:-}" ]; then
 	cp "$PROGRAM" "$work/$program.elf"
@@ -93,6 +88,6 @@ for f in "$work"/theirs/*; do
 		diff -u --label "bpftrace: $name" --label "kprobelab: $name" "$f" "$work/ours/$name" || :
 	fi
 done
-[ -z "${N:-}" ] || "$work/values" -compare "$work/theirs" "$work/ours" || status=1
+[ -z "${N:-}" ] || "$compare" values -compare "$work/theirs" "$work/ours" || status=1
 say "$same of $(ls "$work/theirs" | wc -l) outputs are the same ($(basename "$kernel"), $("$tree/ld-linux-x86-64.so.2" --library-path "$tree:$llvm" "$tools/$tool/usr/bin/bpftrace" --version))"
 exit $status

@@ -9,13 +9,8 @@
 # addresses inside instructions are drawn by SEED=1.
 # Ends with 0 when all answers are the same, 1 when some are not, and 77 when a
 # dump cannot be had.
-set -eu
-scripts=$(cd "$(dirname "$0")" && pwd)
-root=${scripts%/*}
-. "$scripts/debian.sh"
-. "$scripts/kernels.sh"
+. "$(dirname "$0")/comparison.sh"
 
-lab=$root/bin/kprobelab
 dumps=${KPROBELAB_DUMPS:-$root/.cache/dumps}
 
 names=${DUMPS:-6.1 6.12 5.10}

@@ -5,13 +5,8 @@
 # (make conformance-readers). DUMPS='6.1 6.12' are NAME.core; the debugging information is
 # up to a gigabyte a kernel, and DEBUGINFO= does without it.
 # Ends with 77 when a tool, a dump or a kernel cannot be had.
-set -eu
-scripts=$(cd "$(dirname "$0")" && pwd)
-root=${scripts%/*}
-. "$scripts/debian.sh"
-. "$scripts/conformance-tools.sh"
-
-cannot() { say "the dumps were NOT opened by others: $*"; exit 77; }
+undone='the dumps were NOT opened by others'
+. "$(dirname "$0")/comparison.sh"
 
 # Debian 12's crash 8.0.2 does not find the tasks of 6.1.
 tool crash trixie crash || cannot "crash cannot be had (see above)"

@@ -6,13 +6,9 @@
 # with DWARF. N and SEED are the probes, KPROBELAB_PERF another perf; without one on the
 # system, Debian's is fetched. KEPT=FILE keeps perf's answers for the next run. Ends with 0 when every difference is explained, 1 when one is
 # not, and 77 when the kernel or perf cannot be had.
-set -eu
-scripts=$(cd "$(dirname "$0")" && pwd)
-root=${scripts%/*}
-. "$scripts/debian.sh"
-. "$scripts/conformance-tools.sh"
+undone='the definitions were NOT compared'
+. "$(dirname "$0")/comparison.sh"
 
-cannot() { say "the definitions were NOT compared: $*"; exit 77; }
 perf=${KPROBELAB_PERF:-$(command -v perf || :)}
 if [ -z "$perf" ]; then
 	tool perf bookworm linux-perf || cannot "perf cannot be had (see above)"
@@ -21,5 +17,5 @@ fi
 image=${IMAGE:-$("$scripts/kernel.sh" --debuginfo)} || cannot "no kernel with debugging information can be had (see above)"
 work=$root/.cache/conformance
 mkdir -p "$work"
-(cd "$root" && CGO_ENABLED=0 go build -o "$work/source" ./internal/tools/conformance/source)
-exec "$work/source" -image "$image" -perf "$perf" -n "${N:-1000}" -seed "${SEED:-1}" -show "${SHOW:-20}" ${KEPT:+-kept "$KEPT"}
+build_program
+exec "$compare" source -image "$image" -perf "$perf" -n "${N:-1000}" -seed "${SEED:-1}" -show "${SHOW:-20}" ${KEPT:+-kept "$KEPT"}

@@ -8,14 +8,10 @@
 # listed is kept beside, and not asked again. Ends with 0 when each difference has a known
 # cause, 1 when not, and 77 when a kernel with its headers and debugging information, stap or a C
 # compiler cannot be had.
-set -eu
-scripts=$(cd "$(dirname "$0")" && pwd)
-root=${scripts%/*}
-. "$scripts/debian.sh"
-. "$scripts/conformance-tools.sh"
+undone='the aliases were NOT compared'
+. "$(dirname "$0")/comparison.sh"
 . "$scripts/stap-tree.sh"
 
-cannot() { say "the aliases were NOT compared: $*"; exit 77; }
 work=$root/.cache/conformance/stap-aliases
 SUITE=${SUITE:-bookworm}
 export SUITE
@@ -35,5 +31,5 @@ if [ ! -e "$kept/kernel.core" ]; then
 	"$root/bin/kprobelab" boot "$kernel" --qemu "$qemu" -o "$kept/kernel.core" --format elf >&2 || cannot "the kernel does not boot (see above)"
 fi
 cd "$root"
-(CGO_ENABLED=0 go build -o "$work/compare" ./internal/tools/conformance/aliases)
-"$work/compare" -stap "$stap" -tree "$tree" -tapset "$library/tapset" -program "$root/bin/kprobelab" -image "$kept/kernel.core" -kept "$kept"
+build_program
+"$compare" aliases -stap "$stap" -tree "$tree" -tapset "$library/tapset" -program "$root/bin/kprobelab" -image "$kept/kernel.core" -kept "$kept"

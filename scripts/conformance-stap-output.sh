@@ -11,15 +11,10 @@
 # have options of both: "#! stap -g -D MAXERRORS=3". JOBS compile at once. Ends with 0 when
 # nothing differs, 1 when something does, and 77 when a kernel with its headers and debugging
 # information, QEMU, stap or a C compiler cannot be had.
-set -eu
-scripts=$(cd "$(dirname "$0")" && pwd)
-root=${scripts%/*}
-. "$scripts/debian.sh"
-. "$scripts/conformance-tools.sh"
+undone='the output was NOT compared'
+. "$(dirname "$0")/comparison.sh"
 . "$scripts/stap-tree.sh"
 
-cannot() { say "the output was NOT compared: $*"; exit 77; }
-lab=$root/bin/kprobelab
 work=$root/.cache/conformance/stap-output
 given=${SCRIPTS:-$root/internal/script/stap/testdata/booted}
 SUITE=${SUITE:-bookworm}

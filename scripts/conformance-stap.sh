@@ -7,13 +7,9 @@
 # is fetched. POINTS=N has both resolve so many probe points, too (-p2), on a kernel with its
 # debugging information, which is fetched, or IMAGE. Ends with 0 when 95 of 100 verdicts are the same and every script that is accepted
 # here alone has a known cause, 1 when not, and 77 when stap cannot be had.
-set -eu
-scripts=$(cd "$(dirname "$0")" && pwd)
-root=${scripts%/*}
-. "$scripts/debian.sh"
-. "$scripts/conformance-tools.sh"
+undone='the scripts were NOT compared'
+. "$(dirname "$0")/comparison.sh"
 
-cannot() { say "the scripts were NOT compared: $*"; exit 77; }
 work=$root/.cache/conformance/stap
 stap=${KPROBELAB_STAP:-$(command -v stap || :)}
 if [ -z "$stap" ]; then
@@ -30,17 +26,17 @@ library=$tools/stap/usr/share/systemtap
 cp "$library"/tapset/*.stpm "$work/library/"
 cp "$library"/tapset/linux/*.stpm "$work/library/linux/"
 export SYSTEMTAP_TAPSET="$work/library" SYSTEMTAP_RUNTIME="$library/runtime" SYSTEMTAP_DIR="$work/dir"
-(cd "$root" && CGO_ENABLED=0 go build -o "$work/compare" ./internal/tools/conformance/scripts)
+build_program
 cd "$root"
-"$work/compare" -tool "$stap" -tree "$work/tree" -n "${N:-3000}" -seed "${SEED:-1}" -show "${SHOW:-0}" ${TABLE:+-table "$TABLE"}
-"$work/compare" -language stap-types -tool "$stap" -tree "$work/tree" -n "${TYPES:-300}" -seed "${SEED:-1}" -show "${SHOW:-0}"
+"$compare" scripts -tool "$stap" -tree "$work/tree" -n "${N:-3000}" -seed "${SEED:-1}" -show "${SHOW:-0}" ${TABLE:+-table "$TABLE"}
+"$compare" scripts -language stap-types -tool "$stap" -tree "$work/tree" -n "${TYPES:-300}" -seed "${SEED:-1}" -show "${SHOW:-0}"
 
 [ "${POINTS:-0}" -gt 0 ] || exit 0
 image=${IMAGE:-$("$scripts/kernel.sh" --debuginfo)} || cannot "no kernel with debugging information can be had (see above)"
 ln -sf "$(realpath "$image")" "$work/tree/vmlinux"
-(CGO_ENABLED=0 go build -o "$work/points" ./internal/tools/conformance/points && CGO_ENABLED=0 go build -o "$work/kprobelab" ./cmd/kprobelab)
+CGO_ENABLED=0 go build -o "$work/kprobelab" ./cmd/kprobelab
 status=0
-"$work/points" -image "$image" -program "$work/kprobelab" -stap "$stap" -tree "$work/tree" -n "$POINTS" -seed "${SEED:-1}" -show "${SHOW:-10}" || status=$?
+"$compare" points -image "$image" -program "$work/kprobelab" -stap "$stap" -tree "$work/tree" -n "$POINTS" -seed "${SEED:-1}" -show "${SHOW:-10}" || status=$?
 # The tests for which CI has no kernel with debugging information.
 go test -count=1 -timeout 1h -v -run 'OfAKernelWithDWARF$|^TestSlideSocketTrace$' ./cmd/kprobelab || status=1
 exit $status

@@ -8,20 +8,15 @@
 # FLAVOURS, RELEASES='6.1.0-56-cloud-amd64 ...' and KERNEL=FILE as for conformance.sh.
 # Ends with 0 when no line differs without a reason that is known, 1 when some do, and 77
 # when a kernel or QEMU cannot be had.
-set -eu
-scripts=$(cd "$(dirname "$0")" && pwd)
-root=${scripts%/*}
-. "$scripts/debian.sh"
-. "$scripts/kernels.sh"
+undone='the traces were NOT compared'
+. "$(dirname "$0")/comparison.sh"
 
-lab=$root/bin/kprobelab
 work=$root/.cache/conformance/traces
 given=$root/internal/tools/conformance/traces/testdata
-cannot() { say "the traces were NOT compared: $*"; exit 77; }
 mkdir -p "$work"
 
 choose_kernels 'bullseye bookworm trixie'
-go build -o "$work/traces" ./internal/tools/conformance/traces
+build_program
 
 # lines FILE FLAG: the lines of a file that are no comments, each after the flag, for set.
 # A path may have blanks in it, and so has a definition: only the ends of lines divide.
@@ -66,7 +61,7 @@ for kernel in $kernels; do
 		/bin/calls >"$work/printed.ours" 2>"$work/err" || [ $? = 7 ] || { cat "$work/err" >&2; status=1; continue; }
 	sed '$d' "$work/out.kernels" >"$work/printed.kernels" # the last line is the command's own
 	cmp "$work/printed.ours" "$work/printed.kernels" || status=1
-	"$work/traces" "$work/ours" "$work/kernels" || status=1
+	"$compare" traces "$work/ours" "$work/kernels" || status=1
 done
 rm -f "$work/kernel.core"
 exit $status

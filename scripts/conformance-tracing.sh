@@ -9,23 +9,18 @@
 # another QEMU. Ends with 0 when every answer is the same, 1 when
 # some are not, and 77 when the kernels or QEMU cannot be had, or a kernel did not
 # run to its end.
-set -eu
-scripts=$(cd "$(dirname "$0")" && pwd)
-root=${scripts%/*}
-. "$scripts/debian.sh"
-. "$scripts/kernels.sh"
-. "$scripts/conformance-tools.sh"
+undone='the tracing files were NOT compared'
+. "$(dirname "$0")/comparison.sh"
 
 work=$root/.cache/conformance
 mkdir -p "$work"
-cannot() { say "the tracing files were NOT compared: $*"; exit 77; }
 
 choose_kernels 'bookworm trixie trixie-backports'
 qemu=$(qemu) || cannot "QEMU cannot be had (see above)"
-(cd "$root" && CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o "$work/init-asked" ./internal/tools/conformance/asked/guest &&
-	go build -o "$work/ask" ./internal/tools/conformance/asked/ask)
+build_init asked/guest "$work/init-asked"
+build_program unicorn
 # A path may have blanks or stars in it: only the ends of lines divide.
 set -f
 IFS='
 '
-exec "$work/ask" -qemu "$qemu" -init "$work/init-asked" -n "${N:-1000}" -seed "${SEED:-1}" $kernels
+exec "$compare" ask -qemu "$qemu" -init "$work/init-asked" -n "${N:-1000}" -seed "${SEED:-1}" $kernels

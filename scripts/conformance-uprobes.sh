@@ -13,15 +13,9 @@
 # kernels are asked; FLAVOURS, RELEASES='6.1.0-56-cloud-amd64 ...' and KERNEL=FILE as for conformance.sh.
 # Ends with 0 when no answer differs, 1 when some do, and 77 when a kernel, QEMU or a C
 # compiler cannot be had.
-set -eu
-scripts=$(cd "$(dirname "$0")" && pwd)
-root=${scripts%/*}
-. "$scripts/debian.sh"
-. "$scripts/kernels.sh"
-. "$scripts/conformance-tools.sh"
+undone='uprobes were NOT compared'
+. "$(dirname "$0")/comparison.sh"
 
-cannot() { say "uprobes were NOT compared: $*"; exit 77; }
-lab=$root/bin/kprobelab
 work=${WORK:-$root/.cache/conformance/uprobes}
 mkdir -p "$work"
 cd "$root"
@@ -29,7 +23,7 @@ cd "$root"
 choose_kernels 'bookworm trixie trixie-backports'
 qemu=$(qemu) || cannot "there is no QEMU (see above)"
 make -s -C testdata/init OUT="$work" BOOT="$work" "$work/uprobes.elf" >&2 || cannot "there is no C compiler (see above)"
-go build -o "$work/uprobes" ./internal/tools/conformance/uprobes
+build_program unicorn
 libraries=/lib/x86_64-linux-gnu
 status=0
 IFS='
@@ -38,14 +32,14 @@ for kernel in $kernels; do
 	say "$kernel"
 	IFS=' '
 	# shellcheck disable=SC2086
-	"$work/uprobes" draw -kernel "$kernel" -places "${PLACES:-20000}" -random "${RANDOM_INSNS:-5000}" -seed "${SEED:-1}" -o "$work" \
+	"$compare" uprobes draw -kernel "$kernel" -places "${PLACES:-20000}" -random "${RANDOM_INSNS:-5000}" -seed "${SEED:-1}" -o "$work" \
 		${FILES:-$libraries/libc.so.6 $libraries/libm.so.6 $libraries/ld-linux-x86-64.so.2 /bin/bash /bin/ls /bin/grep /bin/sed /bin/tar /usr/bin/find /usr/bin/mawk /usr/bin/perl}
 	IFS='
 '
-	"$work/uprobes" own -kernel "$kernel" "$work" || status=1
+	"$compare" uprobes own -kernel "$kernel" "$work" || status=1
 	"$lab" boot "$kernel" --qemu "$qemu" --cpu max --memory 1G --timeout 10h --append 'nopti rcupdate.rcu_expedited=1' \
 		--file "$work/uprobes.elf:/bin/uprobes" --file "$work/code:/code" --file "$work/list:/list" \
 		--exec '/bin/uprobes /code /list arch_uprobe_pre_xol' >"$work/answers" || { say "$kernel was NOT asked to the end"; status=1; continue; }
-	"$work/uprobes" compare -kernel "$kernel" "$work" "$work/answers" || status=1
+	"$compare" uprobes compare -kernel "$kernel" "$work" "$work/answers" || status=1
 done
 exit $status

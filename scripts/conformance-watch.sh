@@ -13,21 +13,15 @@
 # SEED=1 decides them.
 # Ends with 0 when nothing differs, 1 when something does, and 77 when a kernel or QEMU cannot
 # be had.
-set -eu
-scripts=$(cd "$(dirname "$0")" && pwd)
-root=${scripts%/*}
-. "$scripts/debian.sh"
-. "$scripts/kernels.sh"
-. "$scripts/conformance-tools.sh"
+undone='the debug registers were NOT compared'
+. "$(dirname "$0")/comparison.sh"
 
-lab=$root/bin/kprobelab
 work=$root/.cache/conformance/watch
-cannot() { say "the debug registers were NOT compared: $*"; exit 77; }
 mkdir -p "$work"
 
 choose_kernels 'bullseye bookworm trixie trixie-backports'
 qemu=$(qemu) || cannot "QEMU cannot be had (see above)"
-(cd "$root" && go build -o "$work/registers" ./internal/tools/conformance/registers)
+build_program unicorn
 
 seed=${SEED:-1}
 questions=${QUESTIONS:-1000}
@@ -59,11 +53,11 @@ for kernel in $kernels; do
 		fi
 	}
 	boot -o "$work/kernel.core" --format elf >"$work/said" 2>&1 || { cat "$work/said" >&2; cannot "the kernel does not boot"; }
-	"$work/registers" -seed "$seed" -questions "$questions" -ask "$work/asked" "$work/kernel.core"
+	"$compare" registers -seed "$seed" -questions "$questions" -ask "$work/asked" "$work/kernel.core"
 	boot --exec /bin/registers --stdin "$work/asked" >"$work/out" 2>"$work/said" || { cat "$work/said" >&2; cannot "the kernel did not run the program"; }
 	sed '/^-\{0,1\}[0-9]\{1,\}$/!d' "$work/out" >"$work/answers" # the rest is the command's own
-	"$work/registers" -seed "$seed" -questions "$questions" -answers "$work/answers" "$work/kernel.core" || status=1
-	"$work/registers" -seed "$seed" -rounds "${ROUNDS:-10}" "$work/kernel.core" || status=1
+	"$compare" registers -seed "$seed" -questions "$questions" -answers "$work/answers" "$work/kernel.core" || status=1
+	"$compare" registers -seed "$seed" -rounds "${ROUNDS:-10}" "$work/kernel.core" || status=1
 	args="$breakpoints $seed $(symbol panic_timeout) $(symbol proc_dointvec)"
 	boot --exec "/bin/breakpoints $args" >"$work/there" 2>"$work/said" || { cat "$work/said" >&2; cannot "the kernel did not run the program"; }
 	on_dump "$args" >"$work/here"

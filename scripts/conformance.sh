@@ -13,27 +13,22 @@
 # its environment). KEEP=FOLDER keeps what kernels answer; AGAIN=1 compares that again.
 # Ends with 0 when every answer is the same, 1 when some are not, and 77 when
 # the kernels or the tools cannot be had, or a kernel did not run to its end.
-set -eu
-scripts=$(cd "$(dirname "$0")" && pwd)
-root=${scripts%/*}
-. "$scripts/debian.sh"
-. "$scripts/kernels.sh"
-. "$scripts/conformance-tools.sh"
+undone='conformance was NOT checked'
+. "$(dirname "$0")/comparison.sh"
 
 keep_folder
 work=$root/.cache/conformance
 mkdir -p "$work"
 source=$root/internal/tools/conformance/testdata/tool.bpf.c
 object=$work/tool.bpf.o
-cannot() { say "conformance was NOT checked: $*"; exit 77; }
 
 choose_kernels 'bullseye bookworm trixie trixie-backports'
 qemu=$(qemu) || cannot "QEMU cannot be had (see above)"
 clang=$(clang) || cannot "clang cannot be had (see above)"
 
 "$clang" -O2 -g -target bpf -c "$source" -o "$object" || die "the BPF source does not compile"
-(cd "$root" && CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o "$work/init" ./internal/tools/conformance/guest &&
-	CGO_ENABLED=${MEASURED:-0} go build -tags unicorn -o "$work/boot" ./internal/tools/conformance/boot)
+build_init guest "$work/init"
+build_program ${MEASURED:+unicorn}
 
 began=$(date +%s)
 # A path may have blanks or stars in it: only the ends of lines divide.
@@ -41,7 +36,7 @@ set -f
 IFS='
 '
 code=0
-"$work/boot" -qemu "$qemu" -init "$work/init" -object "$object" -cpu "${CPU:-qemu64}" \
+"$compare" boot -qemu "$qemu" -init "$work/init" -object "$object" -cpu "${CPU:-qemu64}" \
 	${MEASURED:+-measured} ${KEEP:+"-keep=$KEEP"} ${AGAIN:+-again} \
 	-points "${POINTS:-3000}" -names "${NAMES:-200}" -seed "${SEED:-1}" $kernels || code=$?
 say "conformance took $(($(date +%s) - began)) s"

@@ -8,15 +8,9 @@
 # conformance.sh.
 # Ends with 0 when no probe makes a difference, 1 when one does, and 77 when a kernel, QEMU or a C compiler
 # cannot be had.
-set -eu
-scripts=$(cd "$(dirname "$0")" && pwd)
-root=${scripts%/*}
-. "$scripts/debian.sh"
-. "$scripts/kernels.sh"
-. "$scripts/conformance-tools.sh"
+undone='transparency was NOT tried'
+. "$(dirname "$0")/comparison.sh"
 
-cannot() { say "transparency was NOT tried: $*"; exit 77; }
-lab=$root/bin/kprobelab
 work=${WORK:-$root/.cache/conformance/transparent}
 mkdir -p "$work"
 cd "$root"
@@ -28,17 +22,17 @@ source=program.c
 	make -s -C testdata/init OUT="$work" BOOT="$work" "$work/transparent.elf" >&2 &&
 		gcc -O2 -static -pthread -o "$work/prog" "internal/integration/userprobes/testdata/$source" -lm
 } || cannot "there is no C compiler (see above)"
-go build -o "$work/transparent" ./internal/tools/conformance/transparent
+build_program
 printf 'first line\nname 42\nthird\n' >"$work/data"
 status=0
 IFS='
 '
 for kernel in $kernels; do
 	say "$kernel"
-	"$work/transparent" draw -kernel "$kernel" -source "$source" -step "${STEP:-1}" -o "$work" "$work/prog"
+	"$compare" transparent draw -kernel "$kernel" -source "$source" -step "${STEP:-1}" -o "$work" "$work/prog"
 	"$lab" boot "$kernel" --qemu "$qemu" --memory 1G --timeout 10h --append 'nopti rcupdate.rcu_expedited=1' \
 		--file "$work/transparent.elf:/bin/transparent" --file "$work/prog:/bin/prog" --file "$work/list:/list" --file "$work/data:/data" \
 		--exec '/bin/transparent /bin/prog /list uprobe_pre_sstep_notifier' >"$work/answers" || { say "$kernel was NOT asked to the end"; status=1; continue; }
-	"$work/transparent" judge "$work" "$work/answers" || status=1
+	"$compare" transparent judge "$work" "$work/answers" || status=1
 done
 exit $status

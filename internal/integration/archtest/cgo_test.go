@@ -61,7 +61,7 @@ func TestLibraryNeedsGoAlone(t *testing.T) {
 			require.NotEqual(t, unicorn, p.Module.Path, "without the tag unicorn, something links %s", p.ImportPath)
 		}
 	}
-	cmd := exec.Command("go", "build", "-tags=", ".", "./kprobestest", "./internal/tools/conformance/levels")
+	cmd := exec.Command("go", "build", "-tags=", ".", "./kprobestest", "./internal/tools/conformance/program")
 	cmd.Dir = repositoryRoot(t)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "CGO_CFLAGS=", "CGO_LDFLAGS=", "C_INCLUDE_PATH=", "CPATH=")
 	out, err := cmd.CombinedOutput()

@@ -1,4 +1,4 @@
-// Command aliases compares the probe aliases of this program's library with those of the
+// Package aliases compares the probe aliases of this program's library with those of the
 // real tapset: the variables that each sets, their types, and which argument of a system
 // call a variable is, and how wide.
 //
@@ -6,7 +6,7 @@
 // lists next to nothing, so the tapset's text decides there, and for arguments. Neither is
 // kept: both are read from the tool's package at each run. It ends with 1 where something
 // differs that has no cause in causes.go.
-package main
+package aliases
 
 import (
 	"bytes"
@@ -22,25 +22,25 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"kprobelab/internal/tools/conformance/verb"
 )
 
-func main() {
+// Run runs the verb aliases.
+func Run(args []string) error {
+	f := flag.NewFlagSet("aliases", flag.ExitOnError)
 	var c comparison
-	flag.StringVar(&c.stap, "stap", "stap", "the real tool")
-	flag.StringVar(&c.tree, "tree", "", "the folder for stap's -r: headers, and vmlinux with its debugging information")
-	flag.StringVar(&c.tapset, "tapset", "", "the folder of the tool's tapset")
-	flag.StringVar(&c.program, "program", "", "this program")
-	flag.StringVar(&c.image, "image", "", "the dump of the same kernel")
-	flag.StringVar(&c.kept, "kept", "", "a folder for what stap -L has said, which is not asked again")
-	flag.Parse()
+	f.StringVar(&c.stap, "stap", "stap", "the real tool")
+	f.StringVar(&c.tree, "tree", "", "the folder for stap's -r: headers, and vmlinux with its debugging information")
+	f.StringVar(&c.tapset, "tapset", "", "the folder of the tool's tapset")
+	f.StringVar(&c.program, "program", "", "this program")
+	f.StringVar(&c.image, "image", "", "the dump of the same kernel")
+	f.StringVar(&c.kept, "kept", "", "a folder for what stap -L has said, which is not asked again")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
 	differ, err := c.run()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "aliases:", err)
-		os.Exit(2)
-	}
-	if differ > 0 {
-		os.Exit(1)
-	}
+	return verb.Differ(differ > 0, err)
 }
 
 type comparison struct {

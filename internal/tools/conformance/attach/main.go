@@ -1,4 +1,4 @@
-// Command attach draws scripts of bpftrace's whose probes attach or not, and compares what the
+// Package attach draws scripts of bpftrace's whose probes attach or not, and compares what the
 // real bpftrace said of them on a booted kernel with what is said here on a dump of it: what is
 // printed, the exit code, and so the number of probes.
 //
@@ -7,7 +7,7 @@
 //
 // With -draw it writes scripts and commands to a folder, unless -answers has their answers already.
 // Without -draw it compares. Its exit code is 1 if something differs.
-package main
+package attach
 
 import (
 	"bytes"
@@ -24,6 +24,7 @@ import (
 	"strings"
 	"sync"
 
+	"kprobelab/internal/tools/conformance/verb"
 	"kprobelab/kimage"
 )
 
@@ -40,16 +41,20 @@ type said struct {
 	out, err string
 }
 
-func main() {
-	dump := flag.String("dump", "", "the dump of the booted kernel")
-	folder := flag.String("folder", "", "the folder of scripts and commands")
-	draw := flag.Bool("draw", false, "draw them")
-	n := flag.Int("n", 500, "so many")
-	seed := flag.Uint64("seed", 1, "decides what is drawn")
-	answers := flag.String("answers", "", "what the tool said in the boot")
-	lab := flag.String("kprobelab", "bin/kprobelab", "this project's program")
-	verdicts := flag.Bool("verdicts", false, "compare alone whether a script is accepted: the words of another version differ")
-	flag.Parse()
+// Run runs the verb attach.
+func Run(args []string) error {
+	f := flag.NewFlagSet("attach", flag.ExitOnError)
+	dump := f.String("dump", "", "the dump of the booted kernel")
+	folder := f.String("folder", "", "the folder of scripts and commands")
+	draw := f.Bool("draw", false, "draw them")
+	n := f.Int("n", 500, "so many")
+	seed := f.Uint64("seed", 1, "decides what is drawn")
+	answers := f.String("answers", "", "what the tool said in the boot")
+	lab := f.String("kprobelab", "bin/kprobelab", "this project's program")
+	verdicts := f.Bool("verdicts", false, "compare alone whether a script is accepted: the words of another version differ")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
 	var err error
 	same := true
 	if *draw {
@@ -57,13 +62,7 @@ func main() {
 	} else {
 		same, err = compare(*dump, *folder, *answers, *lab, *verdicts)
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "attach:", err)
-		os.Exit(2)
-	}
-	if !same {
-		os.Exit(1)
-	}
+	return verb.Differ(!same, err)
 }
 
 // commands is the file that has the drawn command lines.

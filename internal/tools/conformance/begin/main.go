@@ -1,25 +1,30 @@
-// Command begin draws scripts of bpftrace's whose probes are BEGIN and END, and whose grammar is right while their
+// Package begin draws scripts of bpftrace's whose probes are BEGIN and END, and whose grammar is right while their
 // types often are not, runs each with the real bpftrace and with this program, and compares the exit code and every
 // byte of the output and of what is said, for BEGIN=N make conformance-bpftrace.
-package main
+package begin
 
 import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"time"
+
+	"kprobelab/internal/tools/conformance/verb"
 )
 
-func main() {
-	n := flag.Int("n", 2000, "how many scripts")
-	seed := flag.Uint64("seed", 1, "decides the scripts")
-	tool := flag.String("tool", "", "the real bpftrace")
-	lab := flag.String("kprobelab", "", "this program")
-	show := flag.Int("show", 20, "print so many differences")
-	draw := flag.Bool("draw", false, "print the scripts, and run none")
-	flag.Parse()
+// Run runs the verb begin.
+func Run(args []string) error {
+	f := flag.NewFlagSet("begin", flag.ExitOnError)
+	n := f.Int("n", 2000, "how many scripts")
+	seed := f.Uint64("seed", 1, "decides the scripts")
+	tool := f.String("tool", "", "the real bpftrace")
+	lab := f.String("kprobelab", "", "this program")
+	show := f.Int("show", 20, "print so many differences")
+	draw := f.Bool("draw", false, "print the scripts, and run none")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
 	list := make([]script, *n)
 	for i := range list {
 		list[i] = drawScript(rand.New(rand.NewPCG(*seed, uint64(i))))
@@ -28,16 +33,10 @@ func main() {
 		}
 	}
 	if *draw {
-		return
+		return nil
 	}
 	ok, err := run(list, *tool, *lab, *show)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "begin:", err)
-		os.Exit(2)
-	}
-	if !ok {
-		os.Exit(1)
-	}
+	return verb.Differ(!ok, err)
 }
 
 // result holds both answers to script number i; err says why there are none.

@@ -1,7 +1,7 @@
-// Command boot boots kernels and compares what they say with what the project
+// Package boot boots kernels and compares what they say with what the project
 // computes; scripts/conformance.sh gives it what it needs. It ends with 1 when
 // something differs, and with 77 when nothing does, but a kernel did not run.
-package main
+package boot
 
 import (
 	"bytes"
@@ -23,6 +23,7 @@ import (
 	"kprobelab/internal/qemu"
 	"kprobelab/internal/qemu/frame"
 	"kprobelab/internal/tools/conformance"
+	"kprobelab/internal/tools/conformance/verb"
 	"kprobelab/kimage"
 )
 
@@ -35,21 +36,25 @@ type options struct {
 	limit                         time.Duration
 }
 
-func main() {
+// Run runs the verb boot.
+func Run(args []string) error {
+	f := flag.NewFlagSet("boot", flag.ExitOnError)
 	var o options
-	flag.StringVar(&o.qemu, "qemu", "qemu-system-x86_64", "the program that starts QEMU")
-	flag.StringVar(&o.init, "init", "", "the init program")
-	flag.StringVar(&o.cpu, "cpu", kimage.DefaultCPU, "the CPU models, with blanks between them")
-	flag.StringVar(&o.object, "object", "", "a compiled BPF object to attach, too")
-	flag.StringVar(&o.keep, "keep", "", "keep answers and results in this folder")
-	flag.BoolVar(&o.again, "again", false, "compare the kept answers again, without a boot")
-	flag.BoolVar(&o.measured, "measured", false, "ask the image's own functions how it behaves, as the command does; without, its release and symbols tell")
-	flag.IntVar(&o.points, "points", 3000, "how many points to register on each kernel")
-	flag.IntVar(&o.names, "names", 200, "how many definitions to write by name, too")
-	flag.Uint64Var(&o.seed, "seed", 1, "chooses the points")
-	flag.DurationVar(&o.limit, "limit", 10*time.Minute, "how long a kernel may run")
-	flag.IntVar(&o.together, "together", runtime.NumCPU(), "how many kernels run at the same time")
-	flag.Parse()
+	f.StringVar(&o.qemu, "qemu", "qemu-system-x86_64", "the program that starts QEMU")
+	f.StringVar(&o.init, "init", "", "the init program")
+	f.StringVar(&o.cpu, "cpu", kimage.DefaultCPU, "the CPU models, with blanks between them")
+	f.StringVar(&o.object, "object", "", "a compiled BPF object to attach, too")
+	f.StringVar(&o.keep, "keep", "", "keep answers and results in this folder")
+	f.BoolVar(&o.again, "again", false, "compare the kept answers again, without a boot")
+	f.BoolVar(&o.measured, "measured", false, "ask the image's own functions how it behaves, as the command does; without, its release and symbols tell")
+	f.IntVar(&o.points, "points", 3000, "how many points to register on each kernel")
+	f.IntVar(&o.names, "names", 200, "how many definitions to write by name, too")
+	f.Uint64Var(&o.seed, "seed", 1, "chooses the points")
+	f.DurationVar(&o.limit, "limit", 10*time.Minute, "how long a kernel may run")
+	f.IntVar(&o.together, "together", runtime.NumCPU(), "how many kernels run at the same time")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
 	// An interrupt reaches QEMU too and ends it; this program goes on, to clean
 	// up.
 	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -58,7 +63,7 @@ func main() {
 	var printing sync.Mutex
 	var guests sync.WaitGroup
 	places := make(chan struct{}, max(1, o.together))
-	for _, kernel := range flag.Args() {
+	for _, kernel := range f.Args() {
 		for _, cpu := range strings.Fields(o.cpu) {
 			places <- struct{}{}
 			guests.Go(func() {
@@ -74,29 +79,26 @@ func main() {
 				printing.Lock()
 				defer printing.Unlock()
 				fmt.Printf("\n%s on %s\n%s", kernel, cpu, &report)
-				skipped = skipped || errors.Is(err, errNotRun)
-				differ = differ || err != nil && !errors.Is(err, errNotRun)
+				skipped = skipped || errors.Is(err, verb.ErrNotRun)
+				differ = differ || err != nil && !errors.Is(err, verb.ErrNotRun)
 			})
 		}
 	}
 	guests.Wait()
-	if interrupted.Err() != nil {
-		os.Exit(1)
+	if err := interrupted.Err(); err != nil {
+		return err
 	}
 	if skipped {
 		fmt.Println("conformance was NOT checked where a kernel did not run")
 	}
 	switch {
 	case differ:
-		os.Exit(1)
+		return verb.ErrDiffer
 	case skipped:
-		os.Exit(77)
+		return verb.ErrNotRun
 	}
+	return nil
 }
-
-// errNotRun is the error of a guest that did not run to its end. It says nothing
-// about the kernel's answers.
-var errNotRun = errors.New("the guest did not run to its end")
 
 // one asks one kernel on one processor, and reports to out.
 func (o *options) one(kernel, cpu string, out io.Writer) error {
@@ -133,7 +135,7 @@ func (o *options) answers(img *kimage.Image, kernel, cpu string) (*conformance.A
 	if o.again {
 		a, err := conformance.LoadAsked(o.kept(kernel, cpu, ".answers"))
 		if err != nil {
-			err = fmt.Errorf("%w: %w", errNotRun, err)
+			err = fmt.Errorf("%w: %w", verb.ErrNotRun, err)
 		}
 		return a, err
 	}
@@ -187,7 +189,7 @@ func (o *options) ask(img *kimage.Image, kernel, cpu string) (*conformance.Asked
 		fmt.Printf("%4.0f s  %s on %s: %s\n", time.Since(began).Seconds(), release(kernel), cpu, what)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errNotRun, err)
+		return nil, fmt.Errorf("%w: %w", verb.ErrNotRun, err)
 	}
 	a.Booted = *b
 	return a, nil

@@ -1,8 +1,8 @@
-// Command bpftools compares the output of BPF tools on a booted kernel under QEMU with their output on a dump of the same
+// Package bpftools compares the output of BPF tools on a booted kernel under QEMU with their output on a dump of the same
 // boot (make conformance-bpf). The guest's script has written both: a tool, its exit code, its output, its standard error.
 //
 // It must not know how the tools were run.
-package main
+package bpftools
 
 import (
 	"flag"
@@ -11,26 +11,25 @@ import (
 	"os"
 	"strings"
 
+	"kprobelab/internal/tools/conformance/verb"
 	"kprobelab/run"
 )
 
-func main() {
-	theirs := flag.String("theirs", "", "the answers under QEMU")
-	ours := flag.String("ours", "", "the answers on the dump")
-	workload := flag.String("workload", "", "print the lines of these workloads (kprobelab exec --workload), and compare nothing")
-	flag.Parse()
+// Run runs the verb bpftools.
+func Run(args []string) error {
+	f := flag.NewFlagSet("bpftools", flag.ExitOnError)
+	theirs := f.String("theirs", "", "the answers under QEMU")
+	ours := f.String("ours", "", "the answers on the dump")
+	workload := f.String("workload", "", "print the lines of these workloads (kprobelab exec --workload), and compare nothing")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
 	if *workload != "" {
 		fmt.Println(run.Workload(*workload))
-		return
+		return nil
 	}
 	different, err := compareFiles(os.Stdout, *theirs, *ours)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bpftools:", err)
-		os.Exit(2)
-	}
-	if different {
-		os.Exit(1)
-	}
+	return verb.Differ(different, err)
 }
 
 // compareFiles prints a line for each tool, and the sum. It reports whether a tool differs.

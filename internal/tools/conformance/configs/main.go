@@ -1,6 +1,6 @@
-// Command configs draws configurations of a kernel, for DRAWN=N make conformance-configs. The seed and the
+// Package configs draws configurations of a kernel, for DRAWN=N make conformance-configs. The seed and the
 // release decide them: each is printed, and written to a file that make of a kernel takes as its options.
-package main
+package configs
 
 import (
 	"errors"
@@ -10,16 +10,17 @@ import (
 	"path/filepath"
 )
 
-func main() {
-	release := flag.String("release", "", "the kernel's release, such as 6.12.118-1")
-	n := flag.Int("n", 3, "how many configurations, at most 100")
-	seed := flag.Uint64("seed", 1, "decides the configurations")
-	folder := flag.String("folder", "", "write drawn-SEED-NUMBER.config here")
-	flag.Parse()
-	if err := run(*release, *n, *seed, *folder); err != nil {
-		fmt.Fprintln(os.Stderr, "configs:", err)
-		os.Exit(2)
+// Run runs the verb configs.
+func Run(args []string) error {
+	f := flag.NewFlagSet("configs", flag.ExitOnError)
+	release := f.String("release", "", "the kernel's release, such as 6.12.118-1")
+	n := f.Int("n", 3, "how many configurations, at most 100")
+	seed := f.Uint64("seed", 1, "decides the configurations")
+	folder := f.String("folder", "", "write drawn-SEED-NUMBER.config here")
+	if err := f.Parse(args); err != nil {
+		return err
 	}
+	return run(*release, *n, *seed, *folder)
 }
 
 func run(release string, n int, seed uint64, folder string) error {

@@ -1,8 +1,8 @@
-// Command forms boots kernels, saves each machine in every form that QEMU and makedumpfile
+// Package forms boots kernels, saves each machine in every form that QEMU and makedumpfile
 // write, and has kprobelab open it: info, explain, run, run --as and exec have to say
 // what they say of the dump that boot writes, or end with one sentence. It prints a row a
 // form, and ends with 1 where one is neither.
-package main
+package forms
 
 import (
 	"bytes"
@@ -19,6 +19,7 @@ import (
 
 	"kprobelab/boot"
 	"kprobelab/booted"
+	"kprobelab/internal/tools/conformance/verb"
 	"kprobelab/kimage/vmcore"
 )
 
@@ -29,27 +30,29 @@ type options struct {
 	limit                                  time.Duration
 }
 
-func main() {
+// Run runs the verb forms.
+func Run(args []string) error {
+	f := flag.NewFlagSet("forms", flag.ExitOnError)
 	var o options
-	flag.StringVar(&o.lab, "lab", "bin/kprobelab", "the program kprobelab")
-	flag.StringVar(&o.qemu, "qemu", "qemu-system-x86_64", "the program that starts QEMU")
-	flag.StringVar(&o.makedumpfile, "makedumpfile", "makedumpfile", "the program makedumpfile")
-	flag.StringVar(&o.busybox, "busybox", "", "busybox, the program that --as is and exec runs")
-	flag.StringVar(&o.work, "work", "", "a folder with room for twice the machine's memory")
-	flag.BoolVar(&o.kaslr, "kaslr", false, "let the kernel choose where it is")
-	flag.IntVar(&o.cpus, "cpus", 1, "how many processors there are")
-	flag.DurationVar(&o.limit, "limit", 10*time.Minute, "how long a kernel may run")
-	flag.Parse()
+	f.StringVar(&o.lab, "lab", "bin/kprobelab", "the program kprobelab")
+	f.StringVar(&o.qemu, "qemu", "qemu-system-x86_64", "the program that starts QEMU")
+	f.StringVar(&o.makedumpfile, "makedumpfile", "makedumpfile", "the program makedumpfile")
+	f.StringVar(&o.busybox, "busybox", "", "busybox, the program that --as is and exec runs")
+	f.StringVar(&o.work, "work", "", "a folder with room for twice the machine's memory")
+	f.BoolVar(&o.kaslr, "kaslr", false, "let the kernel choose where it is")
+	f.IntVar(&o.cpus, "cpus", 1, "how many processors there are")
+	f.DurationVar(&o.limit, "limit", 10*time.Minute, "how long a kernel may run")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
 	bad := false
-	for _, kernel := range flag.Args() {
+	for _, kernel := range f.Args() {
 		if err := o.one(kernel); err != nil {
 			fmt.Printf("%s: %v\n", kernel, err)
 			bad = true
 		}
 	}
-	if bad {
-		os.Exit(1)
-	}
+	return verb.Differ(bad, nil)
 }
 
 func (o *options) one(path string) error {

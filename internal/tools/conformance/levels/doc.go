@@ -1,4 +1,4 @@
-// Command levels asks kernels which value each dated field of profile.Config has in
+// Package levels asks kernels which value each dated field of profile.Config has in
 // them (scripts/conformance-levels.sh). It prints one line per field and kernel, as
 // profile/asked.txt has them, from which docs/releases.md takes its evidence.
 //
@@ -7,4 +7,4 @@
 // under each value that the field can have. A value that gives the kernel's answers at
 // every use that tells the values apart is the kernel's. The command must not take
 // anything from the table of releases.
-package main
+package levels

@@ -1,6 +1,6 @@
 //go:build unicorn && cgo && linux && amd64
 
-package main
+package levels
 
 import (
 	"encoding/json"
@@ -15,6 +15,7 @@ import (
 	"kprobelab"
 	"kprobelab/internal/tools/conformance/asked"
 	"kprobelab/internal/tools/conformance/asked/booted"
+	"kprobelab/internal/tools/conformance/verb"
 	"kprobelab/kimage/evidence"
 	"kprobelab/profile"
 )
@@ -26,22 +27,26 @@ type options struct {
 	differ bool
 }
 
-func main() {
+// Run runs the verb levels.
+func Run(args []string) error {
+	f := flag.NewFlagSet("levels", flag.ExitOnError)
 	var o options
-	flag.StringVar(&o.QEMU, "qemu", "qemu-system-x86_64", "the program that starts QEMU")
-	flag.StringVar(&o.Init, "init", "", "the init program (asked/guest)")
-	flag.StringVar(&o.keep, "keep", "", "a folder that keeps what kernels answered; what is there is not asked again")
-	flag.BoolVar(&o.differ, "differ", false, "print the uses of files that are answered otherwise here, too")
-	flag.DurationVar(&o.Limit, "limit", 5*time.Minute, "how long a kernel may run")
-	flag.Parse()
-	code := 0
-	for _, kernel := range flag.Args() {
+	f.StringVar(&o.QEMU, "qemu", "qemu-system-x86_64", "the program that starts QEMU")
+	f.StringVar(&o.Init, "init", "", "the init program (asked/guest)")
+	f.StringVar(&o.keep, "keep", "", "a folder that keeps what kernels answered; what is there is not asked again")
+	f.BoolVar(&o.differ, "differ", false, "print the uses of files that are answered otherwise here, too")
+	f.DurationVar(&o.Limit, "limit", 5*time.Minute, "how long a kernel may run")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	var failed error
+	for _, kernel := range f.Args() {
 		if err := o.one(kernel); err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", kernel, err)
-			code = 77
+			failed = verb.ErrNotRun
 		}
 	}
-	os.Exit(code)
+	return failed
 }
 
 // one prints what one kernel has.

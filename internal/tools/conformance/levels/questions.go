@@ -1,6 +1,6 @@
 //go:build unicorn && cgo && linux && amd64
 
-package main
+package levels
 
 import (
 	"strings"

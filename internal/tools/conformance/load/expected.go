@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"bytes"
@@ -20,9 +20,9 @@ type expected struct {
 	fails bool
 	// messages are in the verifier's log, each after the one before.
 	messages []message
-	// level is that of the log: 0 asks for the log of a refused program only, 2 for each instruction.
+	// level is the level of the log: 0 asks for the log of a refused program only, 2 for each instruction.
 	level int
-	// flags are those of the load, by contract.Flags.
+	// flags are the flags of the load, by contract.Flags.
 	flags []string
 	// skipped says why the program is not asked, "" if it is.
 	skipped string
@@ -113,7 +113,7 @@ type tag struct {
 	text   string
 }
 
-// A tag is comment:NUMBER:KEY=VALUE in 7.3. In 6.12 only those that come several times have a number: comment:KEY=NUMBER=VALUE.
+// A tag is comment:NUMBER:KEY=VALUE in 7.3. In 6.12 only repeated tags have a number: comment:KEY=NUMBER=VALUE.
 var (
 	newTag = regexp.MustCompile(`(?s)^comment:(\d+):(.*)$`)
 	oldTag = regexp.MustCompile(`(?s)^comment:(\w+=)(\d+)=(.*)$`)
@@ -171,7 +171,7 @@ func contractOf(all map[string]*expected, verbose bool, programs []answer.Progra
 	return c
 }
 
-// judge compares an answer with what the object says of the program: what differs, "" if nothing does, and the cause, "" if none is known.
+// judge compares an answer with what the object says of the program. It returns the difference, "" if there is none, and its cause, "" if the cause is unknown.
 // their is libbpf's answer.
 func (e *expected) judge(our *answer.Program, their *verdict) (what, cause string) {
 	switch {

@@ -1,8 +1,8 @@
-// Command load compares the answers of kprobelab bpf about the programs of many objects with those of veristat, which loads
+// Package load compares the answers of kprobelab bpf about the programs of many objects with the answers of veristat, which loads
 // them by libbpf on the same kernel (make conformance-load).
 //
 // It must not know how veristat was run.
-package main
+package load
 
 import (
 	"errors"
@@ -15,22 +15,21 @@ import (
 	"kprobelab"
 	"kprobelab/bpf"
 	"kprobelab/bpf/answer"
+	"kprobelab/internal/tools/conformance/verb"
 	"kprobelab/machine"
 )
 
-func main() {
-	dump := flag.String("dump", "", "the booted kernel's dump")
-	theirs := flag.String("theirs", "", "veristat's output (-v -l 1)")
-	loader := flag.String("loader", "", "the loader of BPF programs (go build ./internal/bpfloader)")
-	flag.Parse()
-	different, err := run(os.Stdout, *dump, *theirs, *loader, flag.Args())
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "load:", err)
-		os.Exit(2)
+// Run runs the verb load.
+func Run(args []string) error {
+	f := flag.NewFlagSet("load", flag.ExitOnError)
+	dump := f.String("dump", "", "the booted kernel's dump")
+	theirs := f.String("theirs", "", "veristat's output (-v -l 1)")
+	loader := f.String("loader", "", "the loader of BPF programs (go build ./internal/bpfloader)")
+	if err := f.Parse(args); err != nil {
+		return err
 	}
-	if different {
-		os.Exit(1)
-	}
+	different, err := run(os.Stdout, *dump, *theirs, *loader, f.Args())
+	return verb.Differ(different, err)
 }
 
 // run asks the kernel about each object, and prints what differs and the sums.

@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ type sums struct {
 	causes                       map[string]int
 }
 
-// count counts a program: what differs of it, "" if nothing does, and the cause, "" if none is known.
+// count counts a program by its difference, "" if there is none, and the cause, "" if it is unknown.
 func (s *sums) count(w io.Writer, program, what, cause string) {
 	switch {
 	case what == "":

@@ -1,4 +1,4 @@
-package main
+package objects
 
 import (
 	"bufio"
@@ -15,6 +15,7 @@ import (
 	"kprobelab/errno"
 	"kprobelab/internal/report"
 	"kprobelab/internal/tools/conformance/sections"
+	"kprobelab/internal/tools/conformance/verb"
 	"kprobelab/kimage"
 )
 
@@ -239,7 +240,7 @@ func (t *tally) end() error {
 	}
 	fmt.Println()
 	if t.differ > 0 {
-		return errDiffer
+		return verb.ErrDiffer
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
-package main
+package objects
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -13,17 +12,19 @@ import (
 	"kprobelab/kimage"
 )
 
-var errDiffer = errors.New("answers differ")
-
-func main() {
-	verb.Main("objects", "draw|compare -kernel VMLINUZ ...", errDiffer, map[string]func([]string) error{"draw": draw, "compare": compareFiles})
+// Run runs the verb objects.
+func Run(args []string) error {
+	return verb.Parts([]verb.Verb{
+		{Name: "draw", Does: "write drawn sections as objects: -kernel VMLINUZ -o FOLDER", Run: draw},
+		{Name: "compare", Does: "compare bpftool's answers with check's: -kernel VMLINUZ FOLDER", Run: compareFiles},
+	}, args)
 }
 
 // listFile has the drawn sections, one a line; the n-th is of the n-th object.
 const listFile = "list"
 
 func draw(args []string) error {
-	f := flag.NewFlagSet("draw", flag.ContinueOnError)
+	f := flag.NewFlagSet("draw", flag.ExitOnError)
 	n := f.Int("n", 600, "how many sections")
 	seed := f.Uint64("seed", 1, "what decides which")
 	kernel := f.String("kernel", "", "the kernel whose names are drawn")

@@ -1,7 +1,7 @@
-// Command points draws probe points on a vmlinux at random, has stap and this project resolve them,
+// Package points draws probe points on a vmlinux at random, has stap and this project resolve them,
 // and compares where they are (-p2) and which variables they have (-L) (make conformance-stap, with the
 // kernel's debugging information).
-package main
+package points
 
 import (
 	"cmp"
@@ -21,26 +21,25 @@ import (
 	"strings"
 
 	"kprobelab/internal/source"
+	"kprobelab/internal/tools/conformance/verb"
 )
 
-func main() {
+// Run runs the verb points.
+func Run(args []string) error {
+	f := flag.NewFlagSet("points", flag.ExitOnError)
 	c := comparison{found: map[string]map[string]int{}, variables: map[string]int{}}
-	flag.StringVar(&c.image, "image", "", "the vmlinux with debugging information")
-	flag.StringVar(&c.program, "program", "", "the program that is compared")
-	flag.StringVar(&c.stap, "stap", "stap", "the command of stap")
-	flag.StringVar(&c.tree, "tree", "", "a folder that stap takes for the kernel's, with its vmlinux")
-	n := flag.Int("n", 300, "how many points")
-	seed := flag.Uint64("seed", 1, "what decides them")
-	show := flag.Int("show", 10, "how many differences are printed")
-	flag.Parse()
-	ok, err := c.run(flag.Args(), *n, *seed, *show)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "points:", err)
-		os.Exit(2)
+	f.StringVar(&c.image, "image", "", "the vmlinux with debugging information")
+	f.StringVar(&c.program, "program", "", "the program that is compared")
+	f.StringVar(&c.stap, "stap", "stap", "the command of stap")
+	f.StringVar(&c.tree, "tree", "", "a folder that stap takes for the kernel's, with its vmlinux")
+	n := f.Int("n", 300, "how many points")
+	seed := f.Uint64("seed", 1, "what decides them")
+	show := f.Int("show", 10, "how many differences are printed")
+	if err := f.Parse(args); err != nil {
+		return err
 	}
-	if !ok {
-		os.Exit(1)
-	}
+	ok, err := c.run(f.Args(), *n, *seed, *show)
+	return verb.Differ(!ok, err)
 }
 
 // drawer draws points.

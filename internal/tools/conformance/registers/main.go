@@ -1,10 +1,10 @@
-// Command registers has a booted kernel asked for hardware breakpoints at random, and compares
+// Package registers has a booted kernel asked for hardware breakpoints at random, and compares
 // its answers with the rules' (make conformance-watch).
 //
 //	registers -seed N -questions N -ask FILE DUMP       writes what testdata/registers.elf is to read
 //	registers -seed N -questions N -answers FILE DUMP   compares what it printed
 //	registers -seed N -questions N -rounds N DUMP       asks the dump itself, and compares
-package main
+package registers
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 	"kprobelab"
 	"kprobelab/booted"
 	"kprobelab/internal/breakpoints"
+	"kprobelab/internal/tools/conformance/verb"
 	"kprobelab/watch/registers"
 )
 
@@ -26,15 +27,9 @@ const program = "/bin/registers"
 // budget is enough for some hundred questions.
 const budget = 2_000_000_000
 
-func main() {
-	differ, err := run()
-	switch {
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "registers:", err)
-		os.Exit(2)
-	case differ:
-		os.Exit(1)
-	}
+// Run runs the verb registers.
+func Run(args []string) error {
+	return verb.Differ(run(args))
 }
 
 // asked is a dump and its questions.
@@ -45,17 +40,20 @@ type asked struct {
 	list   []breakpoints.Ask
 }
 
-func run() (differ bool, err error) {
-	seed := flag.Uint64("seed", 1, "what decides the questions")
-	questions := flag.Int("questions", 400, "how many questions")
-	rounds := flag.Int("rounds", 1, "how many times that many, each with the next seed")
-	ask := flag.String("ask", "", "write the questions to this file")
-	answers := flag.String("answers", "", "compare with the answers in this file")
-	flag.Parse()
-	if flag.NArg() != 1 {
+func run(args []string) (differ bool, err error) {
+	f := flag.NewFlagSet("registers", flag.ExitOnError)
+	seed := f.Uint64("seed", 1, "what decides the questions")
+	questions := f.Int("questions", 400, "how many questions")
+	rounds := f.Int("rounds", 1, "how many times that many, each with the next seed")
+	ask := f.String("ask", "", "write the questions to this file")
+	answers := f.String("answers", "", "compare with the answers in this file")
+	if err := f.Parse(args); err != nil {
+		return false, err
+	}
+	if f.NArg() != 1 {
 		return false, fmt.Errorf("one dump is needed")
 	}
-	l, err := kprobelab.Open(flag.Arg(0), &kprobelab.Options{Budget: budget})
+	l, err := kprobelab.Open(f.Arg(0), &kprobelab.Options{Budget: budget})
 	if err != nil {
 		return false, err
 	}

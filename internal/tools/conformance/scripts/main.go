@@ -1,10 +1,10 @@
-// Command scripts compares what this project's readers of script languages say of scripts with what the
+// Package scripts compares what this project's readers of script languages say of scripts with what the
 // real tools say, stap -p1 and bpftrace: of a corpus as it is, and of scripts that are made of it by
 // changes at random; and stap -p2 of scripts whose types are drawn.
 //
 // It ends with 1 where fewer than 95 of 100 verdicts are the same, or where a script is accepted
 // that the tool refuses for a reason that is not on the list in causes.go.
-package main
+package scripts
 
 import (
 	"errors"
@@ -17,18 +17,24 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"kprobelab/internal/tools/conformance/verb"
 )
 
-func main() {
-	name := flag.String("language", "stap", "stap, stap-types (-p2 of scripts whose types are drawn), bpftrace or bpftrace-0.27")
-	program := flag.String("tool", "", "the real tool")
-	tree := flag.String("tree", "", "the folder for stap's -r")
-	corpus := flag.String("corpus", "", "a pattern of files, in place of the project's own scripts")
-	n := flag.Int("n", 3000, "how many changed scripts")
-	seed := flag.Uint64("seed", 1, "decides the changes")
-	table := flag.String("table", "", "write the scripts with stap's verdicts to this file")
-	show := flag.Int("show", 10, "print so many differences")
-	flag.Parse()
+// Run runs the verb scripts.
+func Run(args []string) error {
+	f := flag.NewFlagSet("scripts", flag.ExitOnError)
+	name := f.String("language", "stap", "stap, stap-types (-p2 of scripts whose types are drawn), bpftrace or bpftrace-0.27")
+	program := f.String("tool", "", "the real tool")
+	tree := f.String("tree", "", "the folder for stap's -r")
+	corpus := f.String("corpus", "", "a pattern of files, in place of the project's own scripts")
+	n := f.Int("n", 3000, "how many changed scripts")
+	seed := f.Uint64("seed", 1, "decides the changes")
+	table := f.String("table", "", "write the scripts with stap's verdicts to this file")
+	show := f.Int("show", 10, "print so many differences")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
 	l, err := languageOf(*name, *program, *tree)
 	ok := false
 	if err == nil && *corpus != "" {
@@ -37,13 +43,7 @@ func main() {
 	if err == nil {
 		ok, err = l.run(*n, *seed, *table, *show)
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "scripts:", err)
-		os.Exit(2)
-	}
-	if !ok {
-		os.Exit(1)
-	}
+	return verb.Differ(!ok, err)
 }
 
 // verdict says whether the tool, or this program, accepts a script, and with which text.

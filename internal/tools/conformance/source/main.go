@@ -1,10 +1,10 @@
-// Command source draws probes on a vmlinux at random, has perf probe and this project
+// Package source draws probes on a vmlinux at random, has perf probe and this project
 // write their definitions, and compares them line by line (make conformance-source).
 //
 // Where they differ, the same probe is written once more in perf's way (perfprobe.Writer,
 // AsPerf): a difference that this removes is explained by what was wrong with the
 // variable. What is left is not explained, and ends the program with 1.
-package main
+package source
 
 import (
 	"errors"
@@ -19,25 +19,24 @@ import (
 
 	"kprobelab/internal/perfprobe"
 	"kprobelab/internal/source"
+	"kprobelab/internal/tools/conformance/verb"
 	"kprobelab/internal/tracing/definition"
 )
 
-func main() {
-	image := flag.String("image", "", "the vmlinux with debugging information")
-	perf := flag.String("perf", "perf", "the command of perf")
-	n := flag.Int("n", 1000, "how many probes")
-	seed := flag.Uint64("seed", 1, "what decides them")
-	kept := flag.String("kept", "", "a file of perf's answers: those it has are not asked for again, the others are added")
-	show := flag.Int("show", 20, "how many differences of a kind are printed")
-	flag.Parse()
-	ok, err := run(*image, strings.Fields(*perf), *n, *seed, *show, *kept)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "source:", err)
-		os.Exit(2)
+// Run runs the verb source.
+func Run(args []string) error {
+	f := flag.NewFlagSet("source", flag.ExitOnError)
+	image := f.String("image", "", "the vmlinux with debugging information")
+	perf := f.String("perf", "perf", "the command of perf")
+	n := f.Int("n", 1000, "how many probes")
+	seed := f.Uint64("seed", 1, "what decides them")
+	kept := f.String("kept", "", "a file of perf's answers: those it has are not asked for again, the others are added")
+	show := f.Int("show", 20, "how many differences of a kind are printed")
+	if err := f.Parse(args); err != nil {
+		return err
 	}
-	if !ok {
-		os.Exit(1)
-	}
+	ok, err := run(*image, strings.Fields(*perf), f.Args(), *n, *seed, *show, *kept)
+	return verb.Differ(!ok, err)
 }
 
 // readme is the tracing README of the running kernel, which perf reads if it may. To ask perf for
@@ -47,7 +46,7 @@ const (
 	anyProbe = "vfs_read"
 )
 
-func run(image string, perf []string, n int, seed uint64, show int, kept string) (bool, error) {
+func run(image string, perf, probes []string, n int, seed uint64, show int, kept string) (bool, error) {
 	f, err := source.Open(image)
 	if err != nil {
 		return false, err
@@ -65,13 +64,13 @@ func run(image string, perf []string, n int, seed uint64, show int, kept string)
 	}
 	defer c.said.file.Close()
 	fmt.Printf("%s, seed %d; of its kernel's README it has %+v\n", strings.TrimSpace(string(version)), seed, c.features)
-	for _, probe := range flag.Args() {
+	for _, probe := range probes {
 		if err := c.answer(c.ask(probe)); err != nil {
 			return false, err
 		}
 	}
-	if flag.NArg() > 0 {
-		return c.report(flag.NArg()), nil
+	if len(probes) > 0 {
+		return c.report(len(probes)), nil
 	}
 	d := drawer{f: f, r: rand.New(rand.NewPCG(seed, 0))}
 	var asked []question

@@ -1,4 +1,4 @@
-// Command table puts the results of asked kernels into the documentation: it
+// Package table puts the results of asked kernels into the documentation: it
 // merges the ones of a folder into a list of results, one a line, and writes the
 // list's table into a page, between the lines that begin with the markers.
 //
@@ -6,7 +6,7 @@
 //	table -kept DIR -data LIST -page PAGE
 //
 // It must not know how a result came about.
-package main
+package table
 
 import (
 	"bytes"
@@ -18,30 +18,26 @@ import (
 
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/tools/conformance"
+	"kprobelab/internal/tools/conformance/verb"
 )
 
-func main() {
-	same := flag.String("same", "", "end with 1 when the result in `FILE` has differences")
-	kept := flag.String("kept", "", "merge the results in the folder `DIR` into the list")
-	data := flag.String("data", "", "the `LIST` of results, one a line")
-	page := flag.String("page", "", "the `PAGE` that the table is written into")
-	flag.Parse()
-	if err := run(*same, *kept, *data, *page); err != nil {
-		fmt.Fprintln(os.Stderr, "table:", err)
-		os.Exit(1)
+// Run runs the verb table.
+func Run(args []string) error {
+	f := flag.NewFlagSet("table", flag.ExitOnError)
+	same := f.String("same", "", "end with 1 when the result in `FILE` has differences")
+	kept := f.String("kept", "", "merge the results in the folder `DIR` into the list")
+	data := f.String("data", "", "the `LIST` of results, one a line")
+	page := f.String("page", "", "the `PAGE` that the table is written into")
+	if err := f.Parse(args); err != nil {
+		return err
 	}
+	return run(*same, *kept, *data, *page)
 }
 
 func run(same, kept, data, page string) error {
 	if same != "" {
 		list, err := conformance.LoadResults(same)
-		if err != nil {
-			return err
-		}
-		if len(list) != 1 || list[0].Differences() > 0 {
-			os.Exit(1)
-		}
-		return nil
+		return verb.Differ(err == nil && (len(list) != 1 || list[0].Differences() > 0), err)
 	}
 	list, err := conformance.LoadResults(data)
 	if err != nil && !os.IsNotExist(err) {

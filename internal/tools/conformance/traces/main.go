@@ -1,36 +1,35 @@
-package main
+package traces
 
 import (
+	"flag"
 	"fmt"
 	"io"
 	"os"
+
+	"kprobelab/internal/tools/conformance/verb"
 )
 
 // maxShown bounds the differences that are printed.
 const maxShown = 20
 
-func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: traces OURS KERNELS")
-		os.Exit(2)
+// Run runs the verb traces.
+func Run(args []string) error {
+	if len(args) != 2 {
+		return fmt.Errorf("traces OURS KERNELS: %w", flag.ErrHelp)
 	}
 	var lists [2][]record
-	for i, file := range os.Args[1:] {
+	for i, file := range args {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			fmt.Fprintln(os.Stderr, "traces:", err)
-			os.Exit(3)
+			return err
 		}
 		if lists[i], err = parse(string(text)); err != nil {
-			fmt.Fprintf(os.Stderr, "traces: %s: %v\n", file, err)
-			os.Exit(3)
+			return fmt.Errorf("%s: %w", file, err)
 		}
 	}
 	res := compare(lists[0], lists[1])
 	res.print(os.Stdout)
-	if len(res.different) > 0 || res.kernels == 0 {
-		os.Exit(1)
-	}
+	return verb.Differ(len(res.different) > 0 || res.kernels == 0, nil)
 }
 
 func (res *result) print(w io.Writer) {

@@ -1,9 +1,8 @@
-package main
+package transparent
 
 import (
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -16,10 +15,14 @@ import (
 	"kprobelab/kimage"
 )
 
-var errDiffer = errors.New("a probe makes a difference")
+var errDiffer = fmt.Errorf("a probe makes a difference: %w", verb.ErrDiffer)
 
-func main() {
-	verb.Main("transparent", "draw|judge ...", errDiffer, map[string]func([]string) error{"draw": draw, "judge": judgeFiles})
+// Run runs the verb transparent.
+func Run(args []string) error {
+	return verb.Parts([]verb.Verb{
+		{Name: "draw", Does: "write the places of a program: -kernel VMLINUZ -source NAME -o FOLDER PROGRAM", Run: draw},
+		{Name: "judge", Does: "judge the answers of a booted kernel: FOLDER ANSWERS", Run: judgeFiles},
+	}, args)
 }
 
 // known holds the facts about the program that are computed before the kernel is asked.
@@ -46,7 +49,7 @@ const (
 )
 
 func draw(args []string) error {
-	f := flag.NewFlagSet("draw", flag.ContinueOnError)
+	f := flag.NewFlagSet("draw", flag.ExitOnError)
 	kernel := f.String("kernel", "", "the kernel whose rules say what can be probed")
 	source := f.String("source", "", "the name of the program's source")
 	step := f.Int("step", 1, "of the places that are not executed here, try every so many-th alone")

@@ -1,8 +1,7 @@
-package main
+package uprobes
 
 import (
 	"encoding/binary"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -20,14 +19,17 @@ import (
 	"kprobelab/x86"
 )
 
-var errDiffer = errors.New("answers differ from the rules")
-
-func main() {
-	verb.Main("uprobes", "draw|own|compare -kernel VMLINUZ ...", errDiffer, map[string]func([]string) error{"draw": draw, "own": ownAnswers, "compare": compareFiles})
+// Run runs the verb uprobes.
+func Run(args []string) error {
+	return verb.Parts([]verb.Verb{
+		{Name: "draw", Does: "write the places of programs: -kernel VMLINUZ -o FOLDER FILE...", Run: draw},
+		{Name: "own", Does: "compare with the answers of the image's own function: -kernel VMLINUZ FOLDER", Run: ownAnswers},
+		{Name: "compare", Does: "compare with the answers of a booted kernel: -kernel VMLINUZ FOLDER ANSWERS", Run: compareFiles},
+	}, args)
 }
 
 func draw(args []string) error {
-	f := flag.NewFlagSet("draw", flag.ContinueOnError)
+	f := flag.NewFlagSet("draw", flag.ExitOnError)
 	places := f.Int("places", 0, "how many of the programs' instructions; 0 for all")
 	random := f.Int("random", 20000, "how many random instructions, and places inside instructions")
 	seed := f.Uint64("seed", 1, "what decides which")
@@ -53,7 +55,7 @@ func draw(args []string) error {
 
 // ownAnswers asks the image's own function about all instructions, on the engine.
 func ownAnswers(args []string) error {
-	f := flag.NewFlagSet("own", flag.ContinueOnError)
+	f := flag.NewFlagSet("own", flag.ExitOnError)
 	kernel := f.String("kernel", "", "the kernel whose function is asked")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -92,13 +94,13 @@ func ownAnswers(args []string) error {
 	}
 	fmt.Printf("the image's own arch_uprobe_analyze_insn, here: %d of all %d instructions differ\n", differ, len(list))
 	if differ > 0 {
-		return errDiffer
+		return verb.ErrDiffer
 	}
 	return nil
 }
 
 func compareFiles(args []string) error {
-	f := flag.NewFlagSet("compare", flag.ContinueOnError)
+	f := flag.NewFlagSet("compare", flag.ExitOnError)
 	kernel := f.String("kernel", "", "the kernel that was asked")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -133,7 +135,7 @@ func compareFiles(args []string) error {
 	}
 	differ, err := compare(os.Stdout, code, list, stands, said, img.Profile())
 	if err == nil && differ > 0 {
-		err = errDiffer
+		err = verb.ErrDiffer
 	}
 	return err
 }

@@ -1,6 +1,6 @@
-// Command values draws scripts of bpftrace's about integers, their widths and signs, memory, maps and the order
+// Package values draws scripts of bpftrace's about integers, their widths and signs, memory, maps and the order
 // of what is printed, for make conformance-output; with -compare it says which of them two runs print differently.
-package main
+package values
 
 import (
 	"flag"
@@ -9,30 +9,30 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"kprobelab/internal/tools/conformance/verb"
 )
 
-func main() {
-	n := flag.Int("n", 500, "how many scripts")
-	seed := flag.Uint64("seed", 1, "decides the scripts")
-	per := flag.Int("per", 5, "how many scripts a file has")
-	to := flag.String("to", "", "the folder that the files are written to")
-	plain := flag.Bool("plain", false, "nothing of a kernel: BEGIN alone")
-	shared := flag.Bool("shared", false, "only what bpftrace 0.23.2 and 0.27.1 mean the same by")
-	compare := flag.Bool("compare", false, "compare the outputs in two folders")
-	flag.Parse()
+// Run runs the verb values.
+func Run(args []string) error {
+	f := flag.NewFlagSet("values", flag.ExitOnError)
+	n := f.Int("n", 500, "how many scripts")
+	seed := f.Uint64("seed", 1, "decides the scripts")
+	per := f.Int("per", 5, "how many scripts a file has")
+	to := f.String("to", "", "the folder that the files are written to")
+	plain := f.Bool("plain", false, "nothing of a kernel: BEGIN alone")
+	shared := f.Bool("shared", false, "only what bpftrace 0.23.2 and 0.27.1 mean the same by")
+	compare := f.Bool("compare", false, "compare the outputs in two folders")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
 	ok, err := true, error(nil)
 	if *compare {
-		ok, err = compareFolders(os.Stdout, flag.Arg(0), flag.Arg(1))
+		ok, err = compareFolders(os.Stdout, f.Arg(0), f.Arg(1))
 	} else {
 		err = write(*to, *n, *per, *seed, kind{plain: *plain, shared: *shared})
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "values:", err)
-		os.Exit(2)
-	}
-	if !ok {
-		os.Exit(1)
-	}
+	return verb.Differ(!ok, err)
 }
 
 // marker begins what a script prints.

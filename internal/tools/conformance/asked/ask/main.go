@@ -1,21 +1,21 @@
 //go:build unicorn && cgo && linux && amd64
 
-// Command ask boots kernels, asks them and the project the same of the tracing
+// Package ask boots kernels, asks them and the project the same of the tracing
 // files, and prints where the answers differ; scripts/conformance-tracing.sh
 // gives it what it needs. It ends with 1 when something differs, and with 77
 // when a kernel did not run.
-package main
+package ask
 
 import (
-	"errors"
+	"cmp"
 	"flag"
 	"fmt"
-	"os"
 	"time"
 
 	"kprobelab"
 	"kprobelab/internal/tools/conformance/asked"
 	"kprobelab/internal/tools/conformance/asked/booted"
+	"kprobelab/internal/tools/conformance/verb"
 	"kprobelab/kimage"
 	"kprobelab/tracing"
 )
@@ -27,35 +27,33 @@ type options struct {
 	seed uint64
 }
 
-// errNotRun is a guest that did not come to its end, which says nothing about
-// what the kernel answers.
-var errNotRun = errors.New("the guest did not run to its end")
-
 // most bounds the differences that are printed.
 const most = 20
 
-func main() {
+// Run runs the verb ask.
+func Run(args []string) error {
+	f := flag.NewFlagSet("ask", flag.ExitOnError)
 	var o options
-	flag.StringVar(&o.QEMU, "qemu", "qemu-system-x86_64", "the program that starts QEMU")
-	flag.StringVar(&o.Init, "init", "", "the init program")
-	flag.IntVar(&o.n, "n", 1000, "how many questions of each sort to ask each kernel")
-	flag.Uint64Var(&o.seed, "seed", 1, "chooses the questions")
-	flag.DurationVar(&o.Limit, "limit", 10*time.Minute, "how long a kernel may run")
-	flag.Parse()
-	code := 0
-	for _, kernel := range flag.Args() {
+	f.StringVar(&o.QEMU, "qemu", "qemu-system-x86_64", "the program that starts QEMU")
+	f.StringVar(&o.Init, "init", "", "the init program")
+	f.IntVar(&o.n, "n", 1000, "how many questions of each sort to ask each kernel")
+	f.Uint64Var(&o.seed, "seed", 1, "chooses the questions")
+	f.DurationVar(&o.Limit, "limit", 10*time.Minute, "how long a kernel may run")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	var failed error
+	for _, kernel := range f.Args() {
 		differ, err := o.one(kernel)
 		switch {
 		case err != nil:
 			fmt.Printf("%s: %v\n", kernel, err)
-			if code == 0 {
-				code = 77
-			}
+			failed = cmp.Or(failed, verb.ErrNotRun)
 		case differ > 0:
-			code = 1
+			failed = verb.ErrDiffer
 		}
 	}
-	os.Exit(code)
+	return failed
 }
 
 // one asks one kernel, and counts the differences.
@@ -63,7 +61,7 @@ func (o *options) one(kernel string) (int, error) {
 	ops := asked.Generate(o.seed, o.n)
 	theirs, err := o.Ask(kernel, ops)
 	if err != nil {
-		return 0, fmt.Errorf("%w: %w", errNotRun, err)
+		return 0, fmt.Errorf("%w: %w", verb.ErrNotRun, err)
 	}
 	ours, err := emulated(kernel, ops)
 	if err != nil {

@@ -1,13 +1,10 @@
 //go:build !(unicorn && cgo && linux && amd64)
 
-package main
+package ask
 
-import (
-	"fmt"
-	"os"
-)
+import "errors"
 
-func main() {
-	fmt.Fprintln(os.Stderr, "ask needs the emulation engine (cgo, linux/amd64)")
-	os.Exit(77)
+// Run fails: the verb needs Unicorn.
+func Run([]string) error {
+	return errors.New("ask needs the emulation engine (cgo, linux/amd64)")
 }

@@ -1,7 +1,7 @@
-// Command boot tries the hazards of kernels under QEMU; scripts/conformance-hazards.sh
+// Package boot tries the hazards of kernels under QEMU; scripts/conformance-hazards.sh
 // gives it what it needs. It ends with 1 when something did not happen as predicted,
 // and with 77 when a kernel did not run.
-package main
+package boot
 
 import (
 	"errors"
@@ -13,29 +13,33 @@ import (
 	"time"
 
 	"kprobelab/internal/tools/conformance/hazards"
+	"kprobelab/internal/tools/conformance/verb"
 )
 
-func main() {
+// Run runs the verb hazards.
+func Run(args []string) error {
+	f := flag.NewFlagSet("hazards", flag.ExitOnError)
 	var o hazards.Options
 	page := ""
-	flag.StringVar(&o.QEMU, "qemu", "qemu-system-x86_64", "the program that starts QEMU")
-	init := flag.String("init", "", "the init program")
-	flag.StringVar(&o.CPU, "cpu", "qemu64", "the CPU model")
-	flag.IntVar(&o.Points, "points", 30, "how many hazard points to try on each kernel, and as many neighbours")
-	flag.Uint64Var(&o.Seed, "seed", 1, "chooses the points")
-	flag.DurationVar(&o.Limit, "limit", 10*time.Minute, "how long a machine may take to come up")
-	flag.StringVar(&o.Dir, "dir", "", "where states of machines are kept while it runs")
-	modules := flag.String("modules", "", "a folder with RELEASE.ko, the module built for each kernel; without one, what needs it is left out")
-	flag.StringVar(&page, "page", "", "write the results into this page")
-	flag.Parse()
+	f.StringVar(&o.QEMU, "qemu", "qemu-system-x86_64", "the program that starts QEMU")
+	init := f.String("init", "", "the init program")
+	f.StringVar(&o.CPU, "cpu", "qemu64", "the CPU model")
+	f.IntVar(&o.Points, "points", 30, "how many hazard points to try on each kernel, and as many neighbours")
+	f.Uint64Var(&o.Seed, "seed", 1, "chooses the points")
+	f.DurationVar(&o.Limit, "limit", 10*time.Minute, "how long a machine may take to come up")
+	f.StringVar(&o.Dir, "dir", "", "where states of machines are kept while it runs")
+	modules := f.String("modules", "", "a folder with RELEASE.ko, the module built for each kernel; without one, what needs it is left out")
+	f.StringVar(&page, "page", "", "write the results into this page")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
 	program, err := os.ReadFile(*init)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
+		return err
 	}
 	o.Init = program
 	differ, skipped := false, false
-	for _, kernel := range flag.Args() {
+	for _, kernel := range f.Args() {
 		o.Kernel = kernel
 		release := strings.TrimPrefix(filepath.Base(kernel), "vmlinuz-")
 		if o.Module, err = os.ReadFile(filepath.Join(*modules, release+".ko")); err != nil {
@@ -48,23 +52,22 @@ func main() {
 			skipped = true
 			continue
 		case err != nil:
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(2)
+			return err
 		}
 		text := r.Markdown(release)
 		fmt.Println(text)
 		differ = differ || r.Differ() > 0
 		if page != "" {
 			if err := hazards.WritePage(page, release, text); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				os.Exit(2)
+				return err
 			}
 		}
 	}
 	switch {
 	case differ:
-		os.Exit(1)
+		return verb.ErrDiffer
 	case skipped:
-		os.Exit(77)
+		return verb.ErrNotRun
 	}
+	return nil
 }
