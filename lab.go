@@ -126,8 +126,8 @@ func (o *Options) image() (*kimage.Options, error) {
 
 // New makes a machine that runs the image, and the subsystem on it. Its
 // processors are of the engine's model that is nearest to the one the image's
-// text is made for. The caller closes it. nil options mean the defaults; those
-// that say how an image is opened are not used, but for Rules and Preemption.
+// text is made for. The caller closes it. nil options mean the defaults; options for opening an image are ignored, except Rules and
+// Preemption.
 func New(img *kimage.Image, o *Options) (*Lab, error) {
 	if o == nil {
 		o = &Options{}

@@ -123,7 +123,7 @@ func (t *Table) fields(w io.Writer) error {
 	return err
 }
 
-// fieldNotes says what is wrong with a field: where programs want it, and of which type it is.
+// fieldNotes prints where the programs expect a field, and with which type, and what each kernel has.
 func (t *Table) fieldNotes(b *strings.Builder, k fieldKey, name string) {
 	var lines []string
 	var wants *answer.Field

@@ -45,7 +45,7 @@ type Options struct {
 	// ModuleFiles gives modules of a kernel's own package, after those on which they depend (kernels.Store.ModuleFiles): sections of traffic control
 	// want some, which stay loaded. It may be nil.
 	ModuleFiles func(ctx context.Context, release string, names []string, each func(name string, code []byte) error) error
-	// KernelTypes has Ask's Types of each kernel, by the name that the user gave the kernel; that of the name "" is for all others.
+	// KernelTypes has Ask's Types of each kernel, by the name that the user gave the kernel; the entry "" is for all others.
 	KernelTypes map[string][]byte
 	// Lab has Ask's options for each kernel. Its field Budget bounds one object; 0 means the constant Budget.
 	Lab kprobelab.Options

@@ -32,8 +32,7 @@ type HostOptions struct {
 	Core string
 	// Rights are the program's.
 	Rights booted.Rights
-	// Module is a file with parameters after it, Build a folder with parameters after it, of which Builder makes the
-	// module of each kernel.
+	// Module is a file with parameters after it, Build a folder with parameters after it, from which Builder makes the module of each kernel.
 	Module, Build string
 	Builder       Builder
 	// Modprobe has names of modules, with commas between them, of the kernel's own package, which ModuleFiles has. Lockdown is a level of kernel_lockdown(7).

@@ -64,7 +64,7 @@ func ParseOut(text string) (Out, error) {
 
 // Module is a module of the kernel's own kind, with its parameters.
 type Module struct {
-	// Name is its file's, or that of the folder from which build makes it.
+	// Name is the name of its file, or of the folder from which build makes it.
 	Name       string
 	Code       []byte
 	Parameters string
@@ -89,8 +89,8 @@ const shell = "/bin/sh"
 // ErrNoShell: a workload has nothing that runs it.
 var ErrNoShell = errors.New("the guest has no " + shell + " for a workload: --file BUSYBOX:/bin/busybox brings one, and kernels boot --again RELEASE makes a dump that has it")
 
-// own lists the files that belong to the program's user: those of its folder, if that came along, and the folders for
-// what its caller wants.
+// own lists the files that belong to the program's user: the files of its folder, if that came along, and the folders for the output that
+// its caller asked for.
 func (h *HostProgram) own() (paths []string) {
 	for _, f := range h.Files {
 		if h.Dir != "" && h.Dir != "/" && (f.Path == h.Dir || strings.HasPrefix(f.Path, h.Dir+"/")) {

@@ -89,7 +89,7 @@ type runner struct {
 	steps *kernelSteps
 	// in holds the probes that are planted now, done the probes that were planted and are removed.
 	in, done []*session.Planted
-	// tracing has the events, nil where none is asked for.
+	// tracing has the events, nil if the plan has none.
 	tracing *tracing.Tracing
 	// user are the uprobe events of the booted kernel's own, nil for none.
 	user *session.Uprobes
@@ -183,7 +183,7 @@ func (r *runner) handlers(noPost bool) session.Handlers {
 	return h
 }
 
-// sysctl sets a sysctl: that of our kprobes, or one of the booted kernel.
+// sysctl sets a sysctl of our kprobes, or of the booted kernel.
 func (r *runner) sysctl(text string, guest bool) error {
 	name, value, err := parseSysctl(text, guest)
 	switch {

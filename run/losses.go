@@ -21,7 +21,7 @@ func (r *runner) watchLosses(h *HostProgram, k *booted.Kernel) (*losses.Watch, e
 	return w, nil
 }
 
-// lost ends the watch, and gives the ledger out. The error is that of a cost above the limit, or of the file of lines.
+// lost ends the watch, and gives the ledger out. It fails if a cost is above the limit, or if the file of lines cannot be written.
 func (r *runner) lost(h *HostProgram, w *losses.Watch) (err error) {
 	if w == nil {
 		return nil

@@ -18,7 +18,7 @@ type Surroundings struct {
 }
 
 // Surround adds the host's current folder to the files of a program that is to begin there, and returns the
-// surroundings. If whole is set it is the folder with everything below it; hidden folders and those with a CACHEDIR.TAG
+// surroundings. If whole is set it is the folder with everything below it; hidden folders and folders with a CACHEDIR.TAG
 // (Cargo's target, caches) are left out. If whole is not set, only a test program of Go has surroundings, as `go test
 // -exec` starts it: the files of its package, the folder testdata, and the profiles and coverage that its flags name.
 func Surround(s *hostfiles.Set, args []string, whole bool) (around Surroundings, err error) {

@@ -17,8 +17,7 @@ type BpftraceOptions struct {
 	Options
 	// Unsafe allows what only --unsafe allows. JSON is the output's format. NoWarnings leaves out what looks wrong.
 	Unsafe, JSON, NoWarnings bool
-	// Language is the version of the language: 0.23 or 0.27. With "" a script has the meaning of 0.23, and that of 0.27 if
-	// only 0.27 reads it.
+	// Language is the version of the language: 0.23 or 0.27. With "" a script is read as 0.23, and as 0.27 if only 0.27 accepts it.
 	Language string
 	// Env are variables of the environment, NAME=VALUE: bpftrace has settings in BPFTRACE_MAX_STRLEN and its like.
 	Env []string

@@ -69,7 +69,7 @@ func (e *events) recorded(ev *kimage.Event) bpftrace.Event {
 		at := script.Plus(script.Register{N: firstParameter}, int64(f.Offset))
 		one := bpftrace.Field{Name: f.Name, Text: f.Declaration(), X: at, InMemory: true}
 		if strings.HasPrefix(f.Type, "__data_loc ") {
-			// The low half is where in the record it is; bpftrace 0.23.2 takes it for a number of words.
+			// The low half is its offset in the record; bpftrace 0.23.2 takes it for a number of words.
 			loc := script.Binary{Op: script.And, X: script.Load{Addr: at, Size: 4, Lenient: true}, Y: script.Number(0xffff)}
 			loc = script.Binary{Op: script.Shl, X: loc, Y: script.Number(2)}
 			one.X, one.InMemory, one.Type = script.Binary{Op: script.Add, X: script.Register{N: firstParameter}, Y: loc}, false, e.source.Written("long")

@@ -1,6 +1,6 @@
 // Package answer has a kernel's answers about the programs of a BPF object, as the loader in the guest writes them.
 //
-// It must not know how programs are loaded, nor of which kernels an answer is.
+// It must not know how programs are loaded, nor which kernel gave an answer.
 package answer
 
 // Line is a line of the loader's output. The first has the names of all programs, or the error of an object that could not be
@@ -12,7 +12,7 @@ type Line struct {
 	Names    []string `json:"names,omitempty"`
 	Field    *Field   `json:"field,omitempty"`
 	Program  *Program `json:"program,omitempty"`
-	// Ready: the programs of a run are attached. Event and Contents are what they tell, Run has the rest.
+	// Ready: the programs of a run are attached. They fill Event and Contents; Run has the rest.
 	Ready    bool      `json:"ready,omitempty"`
 	Event    *Event    `json:"event,omitempty"`
 	Contents *Contents `json:"contents,omitempty"`
@@ -24,7 +24,7 @@ type Object struct {
 	Programs []Program `json:"programs"`
 	// Fields are the fields, types and enumerators that CO-RE's records name.
 	Fields []Field `json:"fields,omitempty"`
-	// Run is that of a workload, nil without one.
+	// Run has the results of the workload, nil without one.
 	Run *Run `json:"run,omitempty"`
 }
 
@@ -77,11 +77,11 @@ type Field struct {
 	// Found is Present, OtherType or Absent; "" if the kernel's types cannot be read, for the reason in Error.
 	Found string `json:"found"`
 	Error string `json:"error,omitempty"`
-	// Offset is that of a field in bytes, and Bit the bits after it. Size is that of a field or a type in bytes.
+	// Offset locates a field in bytes, and Bit the bits after it. Size is the size of the field or type in bytes.
 	Offset *int `json:"offset,omitempty"`
 	Bit    int  `json:"bit,omitempty"`
 	Size   int  `json:"size,omitempty"`
-	// Value is that of an enumerator.
+	// Value is the value of an enumerator.
 	Value *int64 `json:"value,omitempty"`
 	// Type is the kernel's, Wanted the object's.
 	Type   string `json:"type,omitempty"`

@@ -42,7 +42,7 @@ type Contents struct {
 	Error   string  `json:"error,omitempty"`
 }
 
-// Entry is an entry of a map. Values are those of each processor, for a map that has them.
+// Entry is an entry of a map. Values has a value for each processor, for a map per CPU.
 type Entry struct {
 	Key    json.RawMessage   `json:"key,omitempty"`
 	Value  json.RawMessage   `json:"value,omitempty"`

@@ -34,7 +34,7 @@ type Board struct {
 	broadcast uint32
 }
 
-// CPU is what the board has for each processor. A copy of it is its state.
+// CPU holds the devices of one processor. A copy of it is its state.
 type CPU struct {
 	apic
 	n int
@@ -56,7 +56,7 @@ func New(clock *contract.Shared, n Counters, timers []int) *Board {
 // SetCPU makes the n-th processor the one that runs.
 func (b *Board) SetCPU(n int) { b.cur = b.cpus[n] }
 
-// CPU is what the n-th processor has.
+// CPU returns the devices of the n-th processor.
 func (b *Board) CPU(n int) *CPU { return b.cpus[n] }
 
 // Aim sets the instruction count at which the machine looks again: at the next event, or at the limit.

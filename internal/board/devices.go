@@ -1,7 +1,6 @@
 package board
 
-// Devices is the range of physical memory in which devices have their registers. What is not there
-// reads as zero.
+// Devices is the range of physical memory in which devices have their registers. An address without a register reads as zero.
 const (
 	Devices    = 0xfec00000
 	DevicesEnd = 0xff000000

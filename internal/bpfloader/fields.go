@@ -14,8 +14,8 @@ import (
 	"kprobelab/bpf/answer"
 )
 
-// kernelTypes are the types that CO-RE relocates against: those of --btf, or the kernel's and its modules'. The error says why
-// there are none.
+// kernelTypes returns the types that CO-RE relocates against: the types of --btf, or of the kernel and its modules. If there are none, the
+// error says why.
 func (l *loader) kernelTypes() ([]*btf.Spec, error) {
 	if l.types != nil {
 		return []*btf.Spec{l.types}, nil
@@ -135,7 +135,7 @@ func guarded(uses []use) bool {
 	return true
 }
 
-// compare fills in where the kernel's type has a field, and of which type it is. It reports whether a candidate has it.
+// compare fills in the offset and the type that a field has in the kernel. It reports whether a candidate has it.
 func compare(f *answer.Field, r *relocation, candidates []btf.Type, steps []step, leaf btf.Type, there bool) bool {
 	for _, t := range candidates {
 		switch r.of() {

@@ -288,7 +288,7 @@ func withoutInfos(list asm.Instructions) (some bool) {
 	return some
 }
 
-// errNoTarget: nobody has said which program a program changes. No kernel is asked then.
+// errNoTarget: the contract does not name the program that a program changes. No kernel is asked then.
 var errNoTarget = errors.New("freplace replaces a function of a program that is loaded")
 
 // target loads the program of the object to which another one is attached, as the contract says.

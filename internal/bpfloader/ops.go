@@ -30,7 +30,7 @@ type ops struct {
 	link bool
 }
 
-// opsSections are the sections of ops, and whether a link registers them. A tool may leave out those with ?.
+// opsSections lists the sections of ops, and whether a link registers them. A tool may leave out a section with ?.
 var opsSections = map[string]bool{".struct_ops": false, ".struct_ops.link": true, "?.struct_ops": false, "?.struct_ops.link": true}
 
 // withoutOps hides these sections by another name: cilium/ebpf 0.22 does not read objects with the first, and fills two variables of one
@@ -187,7 +187,7 @@ type ending func() error
 
 func (e ending) Close() error { return e() }
 
-// register registers a structure with its programs: those of the collection, and others that are loaded for it.
+// register registers a structure with its programs, from the collection or loaded for it.
 func (l *loader) register(o ops, c *ebpf.Collection) (io.Closer, error) {
 	programs := map[string]*ebpf.Program{}
 	for member, name := range o.programs {

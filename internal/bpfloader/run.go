@@ -155,7 +155,7 @@ func (r *running) read() error {
 	return r.lines()
 }
 
-// recordOf is the type of a buffer's records: that of the contract, or of the map's value where it has one.
+// recordOf returns the type of a buffer's records, from the contract, or from the map's value if the map has one.
 func (l *loader) recordOf(name string) btf.Type {
 	if c := l.contract.Maps[name]; c.Record != "" {
 		return l.record(c.Record)

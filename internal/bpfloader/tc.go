@@ -42,7 +42,7 @@ func trafficHead(handle, parent, info uint32) []byte {
 }
 
 // attachTraffic attaches a classifier or an action as tc(8) does: the discipline clsact, and a filter of cls_bpf in it.
-// An action is that of a classic program that takes all packets.
+// An action hangs on a classic program that takes all packets.
 func attachTraffic(s *ebpf.ProgramSpec, p *ebpf.Program) (io.Closer, error) {
 	var done undo
 	head := trafficHead(clsactHandle, clsact, 0)

@@ -197,7 +197,7 @@ func attachCookie(attr *unix.PerfEventAttr, p *ebpf.Program, cookie uint64) (io.
 	return closers{event, os.NewFile(of, "link")}, nil
 }
 
-// folders are where libbpf looks for a program or a library that is named without a folder.
+// folders lists the folders that libbpf searches for a program or a library that is named without one.
 var folders = []string{"/usr/sbin", "/usr/bin", "/sbin", "/bin", "/lib64", "/usr/lib64", "/lib", "/usr/lib", "/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu"}
 
 // inGuest finds a program in the guest.

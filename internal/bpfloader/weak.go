@@ -18,7 +18,7 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// withoutWeak makes weak maps (those of libbpf's usdt.bpf.h) global ones, and weak external variables of the kernel's configuration
+// withoutWeak makes weak maps (libbpf's usdt.bpf.h has some) global ones, and weak external variables of the kernel's configuration
 // (extern int CONFIG_X __kconfig __weak), whose names it returns: cilium/ebpf 0.22 refuses a whole object for a weak one. A damaged object
 // stays as it is: the reader says what is wrong with it.
 func withoutWeak(object []byte) (global []byte, weak []string) {

@@ -143,7 +143,7 @@ func (a *asker) close(n int) {
 
 func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
 
-// open asks mostly for what is not refused for its attributes.
+// open mostly draws attributes that the kernel does not refuse.
 func (a *asker) open() {
 	n := a.IntN(Events)
 	if a.rules.events[n] != nil {
@@ -169,7 +169,7 @@ func (a *asker) open() {
 	a.ask(q)
 }
 
-// task is one that lives, or who asks.
+// task draws a task that lives, or the asking task.
 func (a *asker) task() int64 {
 	for t := a.IntN(Tasks); ; t = (t + 1) % Tasks {
 		if a.alive[t] {

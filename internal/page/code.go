@@ -69,7 +69,7 @@ func (r *run) elsewhere(now *moment, shown []Code) (list []Code) {
 	return list
 }
 
-// isCPU recognizes a CPU among those of a row.
+// isCPU recognizes a CPU in a row.
 func isCPU(n int) func(string) bool {
 	return func(s string) bool { return strings.HasPrefix(s, fmt.Sprintf("CPU %d", n)) }
 }
@@ -184,7 +184,7 @@ func (r *run) probed(a x86.Addr) bool {
 	return false
 }
 
-// at are the CPUs of which ip is in an instruction.
+// at returns the CPUs whose ip is in an instruction.
 func (r *run) at(now *moment, a x86.Addr, n int) (list []string) {
 	for cpu := range r.tasks {
 		if ip := x86.Addr(now.regs[cpu].IP); now.has[cpu] && ip >= a && ip < a.Add(int64(n)) {

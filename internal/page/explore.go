@@ -110,7 +110,7 @@ type Explored struct {
 	Runs   int `json:"runs"`
 	States int `json:"states"`
 	Bad    int `json:"bad"`
-	// Orders are those that came since the last answer, to be drawn.
+	// Orders are the new orders since the last answer, to be drawn.
 	Orders []Order `json:"orders"`
 	// Ended says how the search has ended, "" while it goes on.
 	Ended string `json:"ended"`

@@ -437,7 +437,7 @@ func underJump(s *film.State, a x86.Addr) bool {
 	return slices.ContainsFunc(s.Probes, func(p film.Probe) bool { at := x86.Addr(p.At); return a > at && a < at.Add(x86.Rel32Size) })
 }
 
-// cpusAt are the processors of which ip is in an instruction.
+// cpusAt returns the processors whose ip is in an instruction.
 func cpusAt(s *film.State, a x86.Addr, n int) (list []string) {
 	for cpu := range s.CPUs {
 		c := &s.CPUs[cpu]

@@ -21,7 +21,7 @@ const (
 type Lesson struct {
 	// Version is the format's: 1.
 	Version int `json:"lesson"`
-	// ID names the lesson for what the page keeps of it.
+	// ID names the lesson in what the browser keeps.
 	ID    string `json:"id"`
 	Title string `json:"title"`
 	// Text says what is to be seen, before the question.

@@ -93,7 +93,7 @@ type piece struct {
 	of   x86.Addr
 	at   x86.Addr
 	code []byte
-	// template and copied are the sizes of a detour buffer's two parts, call is where it calls the handlers.
+	// template and copied are the sizes of a detour buffer's two parts, call is the offset at which it calls the handlers.
 	template, copied, call int
 }
 

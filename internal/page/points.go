@@ -101,8 +101,8 @@ func byRules(s *report.Scan, c *profile.Config) *report.Scan {
 	return &other
 }
 
-// watches returns a machine with a probe on a function's byte. Its calls are those of a scenario or lesson that calls
-// the function, else one with zeros, which the reader changes.
+// watches returns a machine with a probe on a function's byte. Its calls come from a scenario or lesson that calls the function; without
+// one it is one call with zeros, which the reader changes.
 func (o *opened) watches(function string, offset int) *Scenario {
 	s := &Scenario{Probes: "kprobe " + function, Release: o.scan.Profile.Name, Calls: function + "(" + o.zeros(function) + ")"}
 	if offset > 0 {

@@ -60,7 +60,7 @@ type run struct {
 	original [][]original
 	// writers are the events that wrote the bytes at the probed places.
 	writers map[x86.Addr]writer
-	// version is the release of which the sources are named.
+	// version is the release whose source lines are named.
 	version profile.Version
 	// texts are instructions in words, by address and bytes.
 	texts map[string]string
@@ -196,7 +196,7 @@ func (r *run) ofProbe(e *kprobes.Event) string {
 	return ""
 }
 
-// countJprobe counts the hits of jprobes, of which the guest runs the handlers.
+// countJprobe counts the hits of jprobes, whose handlers run in the guest.
 func (r *run) countJprobe(e *kprobes.Event) {
 	for _, p := range r.probes {
 		if p.jp != nil && e.Kind == kprobes.EventPre && e.Probe == &p.jp.KP {

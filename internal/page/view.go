@@ -39,7 +39,7 @@ type View struct {
 	// something to do.
 	Module string `json:"module"`
 	Worker bool   `json:"worker"`
-	// Next takes the next step when everybody steps in turn, as in a schedule; "" if nobody can.
+	// Next names the CPU that takes the next step when all step in turn, as in a schedule; "" if none can.
 	Next string `json:"next"`
 }
 
@@ -49,11 +49,11 @@ type Event struct {
 	Text string `json:"text"`
 	// Key is the event's in words.json.
 	Key string `json:"key"`
-	// What is the event in a sentence with names, Why the reason; Where is the function of Linux that does it.
+	// What tells the event in a sentence with names, Why gives the reason; Where names the function of Linux that does it.
 	What  string `json:"what"`
 	Why   string `json:"why"`
 	Where *Where `json:"where,omitempty"`
-	// Lights are what it is about (words.json); Site is the probed address.
+	// Lights lists the parts of the picture that it concerns (words.json); Site is the probed address.
 	Lights []string `json:"lights"`
 	Site   string   `json:"site"`
 }

@@ -26,7 +26,7 @@ type watchQuestion struct {
 	By   string `json:"by"`
 	// Who takes the steps forward, as in a schedule; "" is everybody in turn.
 	Who string `json:"who"`
-	// Known is the number of steps of which the page has the timeline.
+	// Known is the number of steps whose timeline the page has.
 	Known int `json:"known"`
 	// Lead is a schedule that begins what everybody in turn do.
 	Lead string `json:"lead"`
@@ -124,7 +124,7 @@ func possible(img *kimage.Image, s Scenario, all []byte) (taken []byte, left []L
 	return r.steps, left, nil
 }
 
-// turn chooses who takes the next step when everybody steps in turn, 0 if nobody can. It depends on
+// turn chooses the CPU that takes the next step when all step in turn, 0 if none can. It depends on
 // the steps taken and on nothing else. most is the number of steps that the lead has there.
 func (r *run) turn(lead []byte, protocol bool, sub int) (who byte, most int) {
 	n := len(r.steps)

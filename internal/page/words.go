@@ -34,7 +34,7 @@ type words struct {
 		Function string `json:"function"`
 		span
 	} `json:"where"`
-	// Lights are what the event is about: site, first, tail, jump, slot, detour, ip, stack.
+	// Lights lists the parts of the picture that the event concerns: site, first, tail, jump, slot, detour, ip, stack.
 	Lights []string `json:"lights"`
 }
 

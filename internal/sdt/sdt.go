@@ -19,7 +19,7 @@ type Note struct {
 	Provider, Name string
 	// Arguments are as the compiler wrote them: "-4@%edi 8@16(%rsp)".
 	Arguments string
-	// Address is that of the place in the program as it is linked, Offset that in the file.
+	// Address locates the place in the program as it is linked, Offset in the file.
 	Address, Offset uint64
 	// Semaphore is the offset of a counter in the file, 0 if there is none: the program asks it whether the tracepoint is used.
 	Semaphore uint64
@@ -123,7 +123,7 @@ func note(f *elf.File, b []byte) (Note, error) {
 	return n, nil
 }
 
-// offset is where an address of a part of the program lies in the file.
+// offset returns the offset in the file of an address in a segment.
 func offset(f *elf.File, address uint64, flag elf.ProgFlag) (uint64, bool) {
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_LOAD && p.Flags&flag != 0 && address >= p.Vaddr && address-p.Vaddr < p.Memsz {

@@ -33,7 +33,7 @@ type Server struct {
 	list []image
 	// frames are the sites that may put the page into a frame.
 	frames []string
-	// address is where it listens besides this computer's own names, not valid for nowhere else.
+	// address is one more address to listen at; if it is not valid, only this computer's own names are served.
 	address netip.Addr
 	// lessons are the files of lessons, lessonNames their names.
 	lessons     [][]byte
@@ -204,7 +204,7 @@ func (s *Server) lesson(path string) []byte {
 	return nil
 }
 
-// number is which image a path names: /image/0 is the first.
+// number returns the number of the image that a path names: /image/0 is the first.
 func (s *Server) number(path string) (int, bool) {
 	for n := range s.images {
 		if path == fmt.Sprintf("/image/%d", n) {
