@@ -20,18 +20,17 @@ func (l *loader) kernelTypes() ([]*btf.Spec, error) {
 	if l.types != nil {
 		return []*btf.Spec{l.types}, nil
 	}
-	c := btf.NewCache()
-	kernel, err := c.Kernel()
+	kernel, err := l.kernel.Kernel()
 	if err != nil {
 		return nil, err
 	}
 	list := []*btf.Spec{kernel}
-	modules, err := c.Modules()
+	modules, err := l.kernel.Modules()
 	if err != nil {
 		return list, nil // without CONFIG_DEBUG_INFO_BTF_MODULES
 	}
 	for _, name := range modules {
-		if s, err := c.Module(name); err == nil {
+		if s, err := l.kernel.Module(name); err == nil {
 			list = append(list, s)
 		}
 	}

@@ -135,7 +135,7 @@ func (l *loader) typedVariables(list asm.Instructions) error {
 const pseudoType = 3 // BPF_PSEUDO_BTF_ID
 
 func (l *loader) variable(name string) (btf.TypeID, error) {
-	kernel, err := btf.LoadKernelSpec()
+	kernel, err := l.kernel.Kernel()
 	if err != nil {
 		return 0, err
 	}

@@ -31,6 +31,8 @@ type loader struct {
 	verbose bool
 	// types come from --btf; nil for the kernel's own.
 	types *btf.Spec
+	// kernel has the kernel's types and its modules', which are read once for all programs.
+	kernel *btf.Cache
 	// contract has completed the object. targets are the programs to which others are attached.
 	contract contract.Contract
 	targets  map[string]*ebpf.Collection
@@ -87,7 +89,7 @@ func open(f files, verbose bool) (*loader, error) {
 	}
 	l := &loader{
 		spec: spec, verbose: verbose, targets: map[string]*ebpf.Collection{}, described: map[*ebpf.Map]map[string]uint32{}, tried: map[string]error{},
-		typed: typed, weak: absent,
+		typed: typed, weak: absent, kernel: btf.NewCache(),
 	}
 	if l.ops, err = readOps(object, spec); err != nil {
 		return nil, err
@@ -265,7 +267,7 @@ func (l *loader) load(p *ebpf.ProgramSpec, level ebpf.LogLevel) (*ebpf.Collectio
 	if err := l.target(own); err != nil {
 		return nil, err
 	}
-	o := ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: level, KernelTypes: l.types}}
+	o := ebpf.CollectionOptions{Cache: l.kernel, Programs: ebpf.ProgramOptions{LogLevel: level, KernelTypes: l.types}}
 	c, err := ebpf.NewCollectionWithOptions(spec, o)
 	if err != nil && strings.Contains(err.Error(), typesRefused) && withoutInfos(own.Instructions) {
 		return ebpf.NewCollectionWithOptions(spec, o)

@@ -208,7 +208,7 @@ func (l *loader) register(o ops, c *ebpf.Collection) (io.Closer, error) {
 	if o.link {
 		spec.Flags = flagLink
 	}
-	value, err := o.value(programs)
+	value, err := l.value(o, programs)
 	if err != nil {
 		return nil, err
 	}
@@ -233,8 +233,8 @@ func (l *loader) register(o ops, c *ebpf.Collection) (io.Closer, error) {
 }
 
 // value is the entry of the map, in the kernel's layout.
-func (o ops) value(programs map[string]*ebpf.Program) ([]byte, error) {
-	whole, err := kernelStruct("bpf_struct_ops_" + o.kind.Name)
+func (l *loader) value(o ops, programs map[string]*ebpf.Program) ([]byte, error) {
+	whole, err := l.kernelStruct("bpf_struct_ops_" + o.kind.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -285,8 +285,8 @@ func (o ops) member(m btf.Member, in *btf.Struct, to []byte, p *ebpf.Program) er
 }
 
 // kernelStruct finds a structure of the kernel or of a module.
-func kernelStruct(name string) (*btf.Struct, error) {
-	kernel, err := btf.LoadKernelSpec()
+func (l *loader) kernelStruct(name string) (*btf.Struct, error) {
+	kernel, err := l.kernel.Kernel()
 	if err != nil {
 		return nil, err
 	}
@@ -294,10 +294,9 @@ func kernelStruct(name string) (*btf.Struct, error) {
 	if kernel.TypeByName(name, &t) == nil {
 		return t, nil
 	}
-	types := btf.NewCache()
-	modules, _ := types.Modules() // a kernel without BTF of modules has an error
+	modules, _ := l.kernel.Modules() // a kernel without BTF of modules has an error
 	for _, m := range modules {
-		if s, err := types.Module(m); err == nil && s.TypeByName(name, &t) == nil {
+		if s, err := l.kernel.Module(m); err == nil && s.TypeByName(name, &t) == nil {
 			return t, nil
 		}
 	}

@@ -104,7 +104,7 @@ func (r *running) load(names []string) error {
 	}
 	maps.DeleteFunc(spec.Maps, func(_ string, m *ebpf.MapSpec) bool { return m.Type == ebpf.StructOpsMap })
 	var err error
-	r.c, err = ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{KernelTypes: r.l.types}})
+	r.c, err = ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Cache: r.l.kernel, Programs: ebpf.ProgramOptions{KernelTypes: r.l.types}})
 	return err
 }
 
