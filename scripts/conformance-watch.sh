@@ -39,9 +39,11 @@ for kernel in $kernels; do
 		"$lab" symbols "$work/kernel.core" "$1" | sed -n '1s/ .*//p'
 	}
 	# On the dump, by the program's arguments.
-	on_dump() {
+	on_dump() (
+		IFS=' '
+		# shellcheck disable=SC2086 # several arguments
 		"$lab" exec --kernel "$work/kernel.core" --budget 100000000000 /bin/breakpoints $1 2>"$work/said"
-	}
+	)
 	# Whether two files are the same; says so, or how they differ.
 	same() {
 		if diff "$work/there" "$work/here" >"$work/differ"; then
