@@ -32,3 +32,13 @@ build_program() {
 
 # build_init NAME FILE: builds internal/tools/conformance/NAME, a program that is a guest's init.
 build_init() { (cd "$root" && CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -ldflags '-s -w' -o "$2" "./internal/tools/conformance/$1"); }
+
+# libraries_of TREE PROGRAM...: the paths of the libraries that the loader finds for the programs in an unpacked tree.
+libraries_of() (
+	tree=$1
+	lib=$tree/usr/lib/x86_64-linux-gnu
+	shift
+	for program in "$@"; do
+		"$lib/ld-linux-x86-64.so.2" --library-path "$lib:$(echo "$tree"/usr/lib/llvm-*/lib)" --list "$program"
+	done | awk '$3 ~ /^\// { print $3 }' | sort -u
+)

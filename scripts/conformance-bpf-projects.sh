@@ -26,15 +26,6 @@ echo kprobelab >"$out/hostname"
 echo 'root:x:0:0::/:/bin/sh' >"$out/passwd"
 differs=0
 
-# libraries_of TREE PROGRAM...: what the loader finds for these in an unpacked tree.
-libraries_of() {
-	tree=$1
-	shift
-	for program in "$@"; do
-		"$tree$libraries/ld-linux-x86-64.so.2" --library-path "$tree$libraries:$(echo "$tree"/usr/lib/llvm-*/lib)" --list "$program"
-	done | awk '$3 ~ /^\// { print $3 }' | sort -u
-}
-
 # bring INTO FILE...: links files into a folder.
 bring() {
 	into=$1

@@ -27,10 +27,7 @@ if [ "${TOOL:-}" = sid ]; then name=bpftrace-sid suites='trixie sid' verdicts=ye
 tool "$name" "$suites" bpftrace || cannot "bpftrace cannot be had (see above)"
 
 libraries=/usr/lib/x86_64-linux-gnu
-tree=$tools/$name$libraries
-llvm=$(echo "$tools/$name"/usr/lib/llvm-*/lib)
-"$tree/ld-linux-x86-64.so.2" --library-path "$tree:$llvm" --list "$tools/$name/usr/bin/bpftrace" |
-	awk '$3 ~ /^\// { print $3 }' >"$work/libraries"
+libraries_of "$tools/$name" "$tools/$name/usr/bin/bpftrace" >"$work/libraries"
 echo 'root:x:0:0::/:/bin/sh' >"$work/passwd"
 set -- --append 'nopti norandmaps'
 "$lab" boot "$kernel" --qemu "$qemu" "$@" -o "$work/kernel.core" --format elf >&2 || cannot "the kernel does not boot (see above)"

@@ -22,8 +22,7 @@ build_program
 
 libraries=/usr/lib/x86_64-linux-gnu
 tree=$tools/bpftool$libraries
-"$tree/ld-linux-x86-64.so.2" --library-path "$tree" --list "$tools/bpftool/usr/sbin/bpftool" |
-	awk '$3 ~ /^\// { print $3 }' >"$work/libraries"
+libraries_of "$tools/bpftool" "$tools/bpftool/usr/sbin/bpftool" >"$work/libraries"
 cat >"$work/all.sh" <<END
 box() { /bin/busybox "\$@"; }
 box mount -t bpf bpf /sys/fs/bpf

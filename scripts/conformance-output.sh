@@ -44,8 +44,7 @@ fi
 libraries=/usr/lib/x86_64-linux-gnu
 tree=$tools/$tool$libraries
 llvm=$(echo "$tools/$tool"/usr/lib/llvm-*/lib)
-"$tree/ld-linux-x86-64.so.2" --library-path "$tree:$llvm" --list "$tools/$tool/usr/bin/bpftrace" |
-	awk '$3 ~ /^\// { print $3 }' >"$work/libraries"
+libraries_of "$tools/$tool" "$tools/$tool/usr/bin/bpftrace" >"$work/libraries"
 # bpftrace 0.27 has its compiler write to /dev/fd.
 cat >"$work/all.sh" <<END
 /bin/busybox ln -s /proc/self/fd /dev/fd
