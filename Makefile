@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .DELETE_ON_ERROR:
-.PHONY: help deps deps-test build build-nocgo dist dist-test page demo dumps kernel archive tools-table conformance conformance-all conformance-bpf conformance-bpftrace conformance-check conformance-configs conformance-explore conformance-forms conformance-hazards conformance-levels conformance-load conformance-modules conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-aliases conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch decoder decoder-kernel decoder-opponents decoder-speed guest module selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-mount test-page test-page-firefox test-unicorn test-root test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean film picture
+.PHONY: help deps deps-test build build-nocgo dist dist-test page demo dumps kernel archive tools-table conformance conformance-all conformance-bpf conformance-bpftrace conformance-check conformance-configs conformance-explore conformance-forms conformance-hazards conformance-levels conformance-load conformance-modules conformance-output conformance-own conformance-readers conformance-source conformance-stap conformance-stap-aliases conformance-stap-output conformance-table conformance-trace conformance-tracing conformance-uprobes conformance-watch decoder decoder-kernel decoder-opponents decoder-speed guest module load-tools selftests selftests-booted transparency-uprobes transparency-uprobes-booted test test-mount test-page test-page-firefox test-unicorn test-root test-wasm check soak fuzz engines watchpoints hostile bench bench-booted bench-docs bench-qemu bench-scan env clean distclean film picture
 
 unicorn = $(CURDIR)/.deps/unicorn
 
@@ -140,6 +140,9 @@ conformance-levels: ## ask kernels which value each dated field has in them (pro
 
 conformance-load: build ## load the kernel's BPF selftests on booted kernels by veristat and by kprobelab bpf, and compare verdicts, figures and logs
 	@$(shards)scripts/conformance-load.sh
+
+load-tools: build ## ask kernels about each program of Debian's libbpf-tools, write docs/measured/load-tools.md, and compare with bpftool prog loadall autoattach
+	@$(alone)scripts/load-tools.sh
 
 conformance-modules: build ## load the kernel's sample modules and eight faulty ones on booted kernels, under QEMU and here, and compare what they print
 	@$(shards)scripts/conformance-modules.sh

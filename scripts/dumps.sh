@@ -2,7 +2,8 @@
 # Boots Debian's cloud kernels under QEMU's emulation and saves their memory, for tests and
 # for make conformance-own: each NAME of the arguments becomes NAME.core in $KPROBELAB_DUMPS,
 # .cache/dumps by default, unless it is there. A NAME is 5.10, 6.1, 6.12 or newest, which is the
-# newest backport, or 6.18, 7.0, 7.1 or 7.2, the newest of that series in any of Debian's suites; with .smp2 it has two processors. Ten seconds each; QEMU and kernels are fetched where they are missing.
+# newest backport, or 6.18, 7.0, 7.1 or 7.2, the newest of that series in any of Debian's suites; with .smp2 it has two processors. MEMORY=512M gives
+# it more than 128 MiB. Ten seconds each; QEMU and kernels are fetched where they are missing.
 # Ends with 77 when one cannot be had.
 set -eu
 scripts=$(cd "$(dirname "$0")" && pwd)
@@ -39,7 +40,7 @@ for name in "$@"; do
 	mkdir -p "$dumps"
 	echo kprobelab >"$tools/hostname"
 	# Without page table isolation, as most processors run today.
-	"$lab" boot "$kernel" --qemu "$qemu" -o "$dumps/$name.core" --format elf --cpus "$cpus" --append nopti \
+	"$lab" boot "$kernel" --qemu "$qemu" -o "$dumps/$name.core" --format elf --cpus "$cpus" --append nopti ${MEMORY:+--memory "$MEMORY"} \
 		--file "$root/testdata/calls.elf:/bin/calls" --file "$tools/busybox/bin/busybox:/bin/busybox" \
 		--file "$tools/hostname:/etc/hostname" >&2 || cannot "it does not boot (see above)"
 done

@@ -26,6 +26,7 @@ import (
 	"kprobelab/internal/tools/conformance/points"
 	"kprobelab/internal/tools/conformance/registers"
 	"kprobelab/internal/tools/conformance/scripts"
+	"kprobelab/internal/tools/conformance/skeletons"
 	"kprobelab/internal/tools/conformance/source"
 	"kprobelab/internal/tools/conformance/table"
 	"kprobelab/internal/tools/conformance/traces"
@@ -52,6 +53,7 @@ var verbs = []verb.Verb{
 	{Name: "points", Does: "where probe points of scripts are, with stap", Run: points.Run},
 	{Name: "registers", Does: "which hardware breakpoints a kernel refuses", Run: registers.Run},
 	{Name: "scripts", Does: "which changed scripts stap and bpftrace accept", Run: scripts.Run},
+	{Name: "skeletons", Does: "BPF objects inside of tools on each kernel, and beside bpftool", Run: skeletons.Run},
 	{Name: "source", Does: "definitions of random probes, with perf probe's", Run: source.Run},
 	{Name: "table", Does: "put the results of boot into a page", Run: table.Run},
 	{Name: "traces", Does: "two files trace of one program on one kernel", Run: traces.Run},
