@@ -3,7 +3,6 @@ package interp
 import (
 	"fmt"
 
-	"kprobelab/errno"
 	"kprobelab/internal/board"
 	"kprobelab/internal/fromdump"
 	"kprobelab/kimage/vmcore"
@@ -76,23 +75,6 @@ type bootedEngine struct{ *engine }
 
 var _ machine.Booted = bootedEngine{}
 
-// NewBooted is New for a kernel that has booted. New refuses one, and so do all commands, until what they do with a
-// dump has been tried on this engine.
-func NewBooted(src machine.Source, o *machine.Options) (*machine.Machine, error) {
-	return machine.New(src, o, func(h *machine.Host) (machine.Engine, error) {
-		e, err := newEngine(h)
-		if err != nil {
-			return nil, err
-		}
-		of, ok := src.(machine.BootedSource)
-		if !ok || of.Core() == nil {
-			return nil, fmt.Errorf("no dump: %w", errno.EINVAL)
-		}
-		e.b = newBooted(e, of)
-		return bootedEngine{e}, nil
-	})
-}
-
 func newBooted(e *engine, src machine.BootedSource) *booted {
 	b := &booted{
 		e: e, src: src, core: src.Core(), guest: fromdump.Guest{Host: e.host},
@@ -134,6 +116,7 @@ func (e bootedEngine) GoOn() error {
 	for _, c := range e.cpus {
 		b.resume(c, entry)
 	}
+	e.watchAgain()
 	b.current, b.direct = b.guest.CurrentTask(), b.guest.DirectMap()
 	b.watchExits()
 	b.startClock()

@@ -106,7 +106,7 @@ func (c *cpu) deliver(vector int, code int64, ip uint64) bool {
 		return false
 	}
 	flags := c.eflags() &^ flagRF
-	saved := flags
+	saved := flags | c.resumeFlag(ip)
 	if isFault(vector, code) {
 		saved |= flagRF
 	}
@@ -213,6 +213,9 @@ func (c *cpu) iret(o *op) bool {
 		mask &^= x86.FlagIF | flagIOPL
 	}
 	c.setEflags(c.eflags()&^mask | w[2]&mask)
+	if c.e.watch.on() {
+		c.flags |= w[2] & flagRF
+	}
 	c.ip, c.r[rsp] = w[0], w[3]
 	c.setPrivilege(cs, ss)
 	return true

@@ -17,6 +17,9 @@ func (c *cpu) loopBooted() {
 		switch {
 		case c.reason != reasonNone:
 			return
+		case c.sys.hits != 0 && e.watch.off == 0:
+			c.debugTrap()
+			continue
 		case inner && c.ip == uint64(e.InnerEnd):
 			c.reason = reasonReturn
 			return
@@ -250,6 +253,9 @@ func (c *cpu) guestException() error {
 	c.missing = ""
 	if v.vector == machine.VectorPage {
 		c.sys.cr[2] = v.addr
+		if v.access == machine.AccessFetch {
+			c.unfetched = c.ip
+		}
 	}
 	if !c.deliver(v.vector, fromdump.ErrorCode(v.vector, v.access, v.present, c.user), c.ip) {
 		return c.shutDown()
@@ -267,7 +273,7 @@ func (b *booted) running() x86.Addr { return x86.Addr(b.guest.Word(b.gs[b.cur.n]
 // guest's.
 func (b *booted) beforeTrap(c *cpu, vector int) bool {
 	if vector == machine.VectorDebug && c.user {
-		c.sys.dr[6] |= dr6Step
+		c.noteDebug(dr6Step)
 	}
 	if c.user {
 		c.reason = reasonFault

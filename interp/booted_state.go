@@ -70,6 +70,7 @@ func (e bootedEngine) GoBack(kept any) error {
 	for i, c := range e.cpus {
 		c.setProcessor(&s.cpus[i])
 	}
+	e.watchAgain()
 	b.takeTurn(e.cpus[s.cur])
 	for p, v := range b.views {
 		seen, was := s.seen[p]

@@ -219,24 +219,6 @@ func (c *cpu) followAC() {
 	}
 }
 
-// Bits of DR6 and DR7 that are always set, and those that a write changes.
-const (
-	dr6Ones, dr6Used = 0xffff0ff0, 0xf | 7<<13
-	dr6Step          = 1 << 14
-	dr7Ones, dr7Used = 0x400, 0xffff03ff | 1<<13
-)
-
-// setDebug sets a debug register. Its breakpoint is not emulated.
-func (c *cpu) setDebug(n uint8, v uint64) {
-	switch n {
-	case 6:
-		v = v&dr6Used | dr6Ones
-	case 7:
-		v = v&dr7Used | dr7Ones
-	}
-	c.sys.dr[n] = v
-}
-
 // farOp is a far jump, or a far call, which pushes its return address.
 func (c *cpu) farOp(o *op, sel uint16) bool {
 	ip, ok := c.read(c.ea(o), o.size)

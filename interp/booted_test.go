@@ -13,7 +13,7 @@ import (
 func TestABootedKernelIsCalled(t *testing.T) {
 	img, err := kimage.Open(dumps.File(t, "6.1"), nil)
 	require.NoError(t, err)
-	m, err := interp.NewBooted(img, nil)
+	m, err := interp.New(img, nil)
 	require.NoError(t, err)
 	defer m.Close()
 	n, err := m.Call("gcd", 12, 18)

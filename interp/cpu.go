@@ -75,6 +75,8 @@ type cpu struct {
 	mode    uint8
 	view    uint64
 	targets [2]place
+	// unfetched is the address of an instruction that faulted as it was fetched.
+	unfetched uint64
 	// halted: it waits in hlt.
 	halted bool
 

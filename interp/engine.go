@@ -46,7 +46,17 @@ func New(src machine.Source, o *machine.Options) (*machine.Machine, error) {
 	return machine.New(src, o, open)
 }
 
-func open(h *machine.Host) (machine.Engine, error) { return newEngine(h) }
+func open(h *machine.Host) (machine.Engine, error) {
+	e, err := newEngine(h)
+	if err != nil {
+		return nil, err
+	}
+	if of, ok := h.Source().(machine.BootedSource); ok && of.Core() != nil {
+		e.b = newBooted(e, of)
+		return bootedEngine{e}, nil
+	}
+	return e, nil
+}
 
 func newEngine(h *machine.Host) (*engine, error) {
 	if one := uint16(1); *(*byte)(unsafe.Pointer(&one)) != 1 {

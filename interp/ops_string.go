@@ -119,11 +119,11 @@ func opRepeat(c *cpu, o *op) bool {
 			return true
 		}
 		c.ip = o.ip
-		if n == 0 && e.watch.pending() { // a receiver of the last hit finds the instruction complete
+		if n == 0 && c.met() { // a receiver of the last hit finds the instruction complete
 			c.ip = o.next
 			return true
 		}
-		if c.reason != reasonNone || c.running.dead || e.watch.pending() || e.Instrs >= e.StopAt.Load() {
+		if c.reason != reasonNone || c.running.dead || c.met() || e.Instrs >= e.StopAt.Load() {
 			c.resumed = o.ip
 			return true
 		}

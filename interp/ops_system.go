@@ -9,6 +9,7 @@ import (
 type system struct {
 	cr     [9]uint64
 	dr     [8]uint64
+	hits   uint8     // the breakpoints that were hit and not told, as in dr6
 	sel    [6]uint16 // es cs ss ds fs gs
 	tables [2]table  // gdt, idt
 	msr    map[uint32]uint64
@@ -472,9 +473,6 @@ func opMovToControl(c *cpu, o *op) bool {
 
 func opMovFromDebug(c *cpu, o *op) bool {
 	c.r[o.rm] = c.sys.dr[debugRegister(o.reg)]
-	if c.e.b != nil {
-		return c.leave(o)
-	}
 	return true
 }
 
@@ -486,14 +484,9 @@ func debugRegister(n uint8) uint8 {
 	return n & 7
 }
 
-// opMovToDebug: hardware breakpoints are not emulated, so a write of dr7 is #UD.
+// opMovToDebug: hardware breakpoints are for booted kernels, so a write of dr7 is #UD.
 func opMovToDebug(c *cpu, o *op) bool {
 	n := debugRegister(o.reg)
-	if c.e.b != nil {
-		c.setDebug(n, c.r[o.rm])
-		c.ip = o.next
-		return true
-	}
 	if n == 7 {
 		return c.fault(machine.VectorInvalid)
 	}

@@ -44,6 +44,9 @@ func (c *cpu) trap(vector int) {
 	c.setRegs(regs)
 	c.ip = regs.IP
 	if answer == contract.NotMine {
+		if vector == machine.VectorDebug && e.b != nil {
+			c.noteDebug(dr6Step)
+		}
 		c.reason = reasonFault
 		c.event = event{kind: eventFault, vector: vector, addr: afterInstruction}
 	}

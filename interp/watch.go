@@ -13,6 +13,8 @@ import (
 // them is made by readBytes or writeBytes.
 type watch struct {
 	list []machine.Watch // by address
+	// guests are the breakpoints that a booted kernel has set.
+	guests []breakpoint
 	// pages are the pages with a watched byte of data.
 	pages map[uint64]bool
 	// data and exec are true if there is a Watch of each sort.
@@ -34,26 +36,44 @@ func (e *engine) Watch(list []machine.Watch) error {
 		list: list, pages: map[uint64]bool{}, off: e.watch.off,
 		hits: make([]machine.WatchHit, 0, len(list)), place: make([]int32, len(list)), hit: make([]int, 0, len(list)),
 	}
-	for _, one := range list {
-		if one.Kinds&machine.WatchExec != 0 {
-			w.exec = true
+	for i := range list {
+		w.add(&list[i])
+	}
+	if e.b != nil {
+		for _, c := range e.cpus {
+			w.guests = c.breakpoints(w.guests)
 		}
-		if one.Kinds&(machine.WatchRead|machine.WatchWrite) != 0 {
-			w.data = true
-			w.pages[uint64(one.Addr)/pageSize] = true
-			w.pages[uint64(one.Addr.Add(int64(one.Len)-1))/pageSize] = true
-		}
+	}
+	for i := range w.guests {
+		w.add(&w.guests[i].Watch)
 	}
 	e.watch = w
 	e.flushTLB()
 	return nil
 }
 
+func (w *watch) add(one *machine.Watch) {
+	if one.Kinds&machine.WatchExec != 0 {
+		w.exec = true
+	}
+	if one.Kinds&(machine.WatchRead|machine.WatchWrite) != 0 {
+		w.data = true
+		w.pages[uint64(one.Addr)/pageSize] = true
+		w.pages[uint64(one.Addr.Add(int64(one.Len)-1))/pageSize] = true
+	}
+}
+
+// watchAgain follows a change of the guest's breakpoints.
+func (e *engine) watchAgain() { _ = e.Watch(e.watch.list) }
+
 // on reports whether accesses are reported now.
 func (w *watch) on() bool { return (w.data || w.exec) && w.off == 0 }
 
 // pending reports whether there are hits to report. Hits that are being reported do not count.
 func (w *watch) pending() bool { return len(w.hits) > 0 && w.off == 0 }
+
+// met reports whether the instruction has hit anything, of the host's or the guest's.
+func (c *cpu) met() bool { return c.e.watch.pending() || c.sys.hits != 0 && c.e.watch.off == 0 }
 
 // watched reports whether a page is to be in no small table.
 func (w *watch) watched(number uint64) bool { return w.data && w.pages[number] }
@@ -63,6 +83,9 @@ func (e *engine) access(a uint64, n int, kind uint32) {
 	w := &e.watch
 	if w.off > 0 {
 		return
+	}
+	if len(w.guests) > 0 {
+		e.hitBreakpoints(a, n, kind)
 	}
 	from := uint64(0)
 	if a > machine.MaxWatch {
@@ -141,11 +164,12 @@ func (c *cpu) runWatching(b *block) bool {
 			}
 		}
 		c.resumed = none
+		c.flags &^= flagRF
 		if !o.exec(c, o) {
-			e.watch.forget()
+			c.forgetHits()
 			return c.happened(o)
 		}
-		if !e.watch.pending() {
+		if !c.met() {
 			continue
 		}
 		next := o.next
@@ -169,16 +193,38 @@ func (c *cpu) runWatching(b *block) bool {
 // executes notes the hits of an instruction that is about to run, and reports whether there are
 // any. An instruction whose hit was reported continues without another, and so does a repeated one.
 func (c *cpu) executes(ip uint64) bool {
-	if c.resumed == ip {
+	w := &c.e.watch
+	if w.off > 0 || !w.executed(ip) || c.goesOn(ip) {
 		return false
 	}
-	w := &c.e.watch
+	c.e.hitBreakpoints(ip, 1, machine.WatchExec)
 	for i := sort.Search(len(w.list), func(i int) bool { return uint64(w.list[i].Addr) >= ip }); i < len(w.list) && uint64(w.list[i].Addr) == ip; i++ {
 		if w.list[i].Kinds&machine.WatchExec != 0 {
 			c.e.noteHit(i, machine.WatchExec)
 		}
 	}
-	return len(w.hits) > 0
+	return c.met()
+}
+
+// executed reports whether the execution of the instruction at an address is watched.
+func (w *watch) executed(ip uint64) bool {
+	for i := range w.guests {
+		if g := &w.guests[i]; uint64(g.Addr) == ip && g.Kinds&machine.WatchExec != 0 {
+			return true
+		}
+	}
+	for i := sort.Search(len(w.list), func(i int) bool { return uint64(w.list[i].Addr) >= ip }); i < len(w.list) && uint64(w.list[i].Addr) == ip; i++ {
+		if w.list[i].Kinds&machine.WatchExec != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// forgetHits gives up all hits of an instruction that did not complete.
+func (c *cpu) forgetHits() {
+	c.e.watch.forget()
+	c.sys.hits = 0
 }
 
 // tell tells the host of the hits, with ip as the next instruction. It reports whether the
@@ -186,6 +232,9 @@ func (c *cpu) executes(ip uint64) bool {
 func (c *cpu) tell(b *block, ip uint64) bool {
 	e := c.e
 	c.ip = ip
+	if len(e.watch.hits) == 0 { // the guest's alone
+		return false
+	}
 	e.Extra += e.opt.TrapCost
 	e.addWork(contract.WorkTrap)
 	regs := c.takeFrame()
@@ -206,5 +255,5 @@ func (c *cpu) tell(b *block, ip uint64) bool {
 	flags := c.flags
 	c.setRegs(regs)
 	c.ip = regs.IP
-	return c.ip == ip && !b.dead && c.reason == reasonNone && (c.flags^flags)&x86.FlagTF == 0
+	return c.ip == ip && c.sys.hits == 0 && !b.dead && c.reason == reasonNone && (c.flags^flags)&x86.FlagTF == 0
 }

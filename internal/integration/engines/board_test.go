@@ -64,7 +64,7 @@ func TestTheBoardAnswersAlikeOnBothEngines(t *testing.T) {
 	u, err := emu.New(img, nil)
 	require.NoError(t, err)
 	defer u.Close()
-	g, err := interp.NewBooted(img, nil)
+	g, err := interp.New(img, nil)
 	require.NoError(t, err)
 	defer g.Close()
 	var at [2][]x86.Addr

@@ -101,7 +101,7 @@ func TestABootedKernelOnBothEngines(t *testing.T) {
 			u, err := emu.New(img, nil)
 			require.NoError(t, err)
 			defer u.Close()
-			g, err := interp.NewBooted(img, nil)
+			g, err := interp.New(img, nil)
 			require.NoError(t, err)
 			defer g.Close()
 			for _, c := range bootedCases {
