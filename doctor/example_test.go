@@ -30,7 +30,7 @@ func ExampleFacts_Report() {
 		}
 	}
 	// Output:
-	// false [qemu unicorn]
+	// false [qemu]
 }
 
 // An error of a first run has a next command.

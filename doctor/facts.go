@@ -24,10 +24,10 @@ type Facts struct {
 	System, Arch string
 	Static       bool
 	Libc         string
-	// Engine is the default engine and its version, Booted whether it runs booted kernels. EngineErr is the failure of a call
+	// Engine is the default engine and its version, Unicorn whether it is that one. EngineErr is the failure of a call
 	// on the guest kernel.
 	Engine    string
-	Booted    bool
+	Unicorn   bool
 	EngineErr error
 	// CPUs counts the processors of this process. Memory is the number of bytes that it can get: the free memory, or
 	// less by the limit of its control group; 0 if unknown.
@@ -73,7 +73,7 @@ type Options struct {
 func Look(ctx context.Context, o Options) *Facts {
 	f := &Facts{System: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Offline: o.Offline, Engine: engine.Version()}
 	f.EngineErr = f.tryEngine()
-	f.Booted = engine.Names()[0] == "unicorn"
+	f.Unicorn = engine.Names()[0] == "unicorn"
 	_, f.Running = kernels.FindRunning()
 	for _, program := range []string{"gcc", "make"} {
 		if _, err := exec.LookPath(program); err != nil {

@@ -20,7 +20,7 @@ import (
 // whole is a machine on which all works.
 func whole() *Facts {
 	return &Facts{
-		System: "linux", Arch: "amd64", Static: true, Libc: "2.36", Engine: "Unicorn 2.1.1", Booted: true, CPUs: 2, Memory: 8 << 30,
+		System: "linux", Arch: "amd64", Static: true, Libc: "2.36", Engine: "Unicorn 2.1.1", Unicorn: true, CPUs: 2, Memory: 8 << 30,
 		Folder: "/home/u/.cache/kprobelab", Free: 20 << 30, Kernels: 1, Dumps: 1, Headers: 1, Mirror: "http://deb.debian.org/debian", QEMU: "10.0.2", Shell: true,
 	}
 }
@@ -38,7 +38,7 @@ func TestWhatIsMissing(t *testing.T) {
 		cannot string
 	}{
 		"engine_fails":         {func(f *Facts) { f.EngineErr = errors.New("no memory") }, "engine", Missing, "does not run the guest kernel: no memory", nextEngine, "run, exec, mount"},
-		"engine_in_go":         {func(f *Facts) { f.Engine, f.Booted = "Go", false }, "engine", Short, "booted kernels need Unicorn", nextEngine, "exec"},
+		"engine_in_go":         {func(f *Facts) { f.Engine, f.Unicorn = "Go", false }, "engine", Short, "booted kernels run slower than on Unicorn", nextEngine, ""},
 		"old_glibc":            {func(f *Facts) { f.Libc = "2.31" }, "program", Short, "glibc 2.31 is older than 2.34", "make build-nocgo", ""},
 		"no_glibc":             {func(f *Facts) { f.Libc = "" }, "program", OK, "linux/amd64, static", "", ""},
 		"dynamic":              {func(f *Facts) { f.Static = false }, "program", OK, "with the system's glibc 2.36", "", ""},

@@ -207,6 +207,10 @@ func (c *cpu) iret(o *op) bool {
 		return c.fault(machine.VectorGP)
 	case !c.descriptor(cs), ss&^3 != 0 && !c.descriptor(ss):
 		return false
+	case !c.wide(cs):
+		c.e.b.fail(c.lacks("32-bit code"))
+		c.event = event{kind: eventEnd}
+		return false
 	}
 	mask := uint64(popfMask)
 	if c.user {

@@ -238,6 +238,9 @@ func (c *cpu) guestException() error {
 	e.Extra += e.opt.TrapCost + b.chance.UpTo(fromdump.TrapLatency)
 	regs := *c.Regs()
 	e.host.Last(&regs)
+	if c.missing != "" {
+		return c.lacks(c.missing)
+	}
 	if !c.user && v.vector != machine.VectorInt3 && v.vector != machine.VectorDebug {
 		b.noteTask()
 		mine, err := e.host.Fault(&regs, v.vector)
@@ -250,7 +253,6 @@ func (c *cpu) guestException() error {
 			return nil
 		}
 	}
-	c.missing = ""
 	if v.vector == machine.VectorPage {
 		c.sys.cr[2] = v.addr
 		if v.access == machine.AccessFetch {
@@ -261,6 +263,17 @@ func (c *cpu) guestException() error {
 		return c.shutDown()
 	}
 	return nil
+}
+
+// lacks is the end of a run at what this engine does not do.
+func (c *cpu) lacks(what string) error {
+	mode := "the kernel"
+	if c.user {
+		mode = "a program"
+	}
+	c.missing = ""
+	return fmt.Errorf("%w: %s comes to %s at %s, which this engine does not execute", machine.ErrNeedsUnicorn, mode, what,
+		c.e.host.Machine().Symbolize(x86.Addr(c.ip)))
 }
 
 // noteTask makes the guest's running task the machine's.

@@ -16,6 +16,7 @@ const (
 // Bits of a descriptor.
 const (
 	descPresent      = 1 << 47
+	descLong         = 1 << 53
 	vectorNotPresent = 11
 )
 
@@ -29,6 +30,12 @@ func (c *cpu) usable(at uint64) bool {
 		return c.fault(vectorNotPresent)
 	}
 	return true
+}
+
+// wide reports whether a segment has 64-bit code.
+func (c *cpu) wide(selector uint16) bool {
+	d, _ := c.kernelWord(c.sys.tables[0].base + uint64(selector&^7))
+	return d&descLong != 0
 }
 
 // base is the base of a segment in the global table.

@@ -69,8 +69,9 @@ type Booted interface {
 	GoBack(kept any) error
 }
 
-// ErrNeedsUnicorn: the engine cannot run a kernel that has booted.
-var ErrNeedsUnicorn = errors.New("a dump of a booted kernel needs the engine unicorn")
+// ErrNeedsUnicorn: a booted kernel, or a program of it, has come to what its engine does not do. The guest is not
+// told of it: a processor would go on.
+var ErrNeedsUnicorn = errors.New("the engine unicorn is needed")
 
 // ErrLost: an earlier run ended before the task in which it began was scheduled again. A booted
 // machine then has to be restored, or made anew.
@@ -84,7 +85,7 @@ const ownUser x86.Addr = 0x6b9000000000
 func (m *Machine) buildBooted() error {
 	b, ok := m.engine.(Booted)
 	if !ok {
-		return fmt.Errorf("%w; this is %s", ErrNeedsUnicorn, m.engine.Name())
+		return fmt.Errorf("%w for a dump of a booted kernel; this is %s", ErrNeedsUnicorn, m.engine.Name())
 	}
 	m.booted = b
 	if err := m.layBooted(); err != nil {
