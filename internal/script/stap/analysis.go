@@ -231,10 +231,19 @@ func (a *analysis) find(s *scope, t *token, name string) *variable {
 	if v := s.locals[name]; v != nil {
 		return v
 	}
-	if v := a.globals[name]; v != nil && (!v.decl.private || v.decl.library == s.library) {
+	if v := a.globals[name]; v != nil && s.sees(v) {
 		return a.meet(v)
 	}
 	return s.add(name, t)
+}
+
+// sees reports whether a global is visible: a private one to its own side alone, the script's not to the library's functions,
+// whose locals may have any name.
+func (s *scope) sees(v *variable) bool {
+	if v.decl.library == s.library {
+		return true
+	}
+	return !v.decl.private && (s.fn == nil || !s.library)
 }
 
 // meet gives a global its number in the order of use.

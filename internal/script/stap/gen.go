@@ -62,7 +62,7 @@ func (a *analysis) generate() {
 	a.program = p
 	for _, name := range a.globalNames() {
 		v := a.globals[name]
-		if v.decl.library && !v.read && !v.written {
+		if v.decl.library && !v.read && !v.written && v.met == 0 {
 			continue
 		}
 		a.used = append(a.used, v)

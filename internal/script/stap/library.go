@@ -47,10 +47,15 @@ function task_utime:long() { return @cast(task_current(), "task_struct")->utime 
 function task_stime:long() { return @cast(task_current(), "task_struct")->stime }
 
 function d_name:string(dentry:long) { return kernel_string(@cast(dentry, "dentry")->d_name->name) }
-function inode_name:string(inode:long) {
+function __inode_dentry:long(inode:long) {
   first = @cast(inode, "inode")->i_dentry->first
-  if (first == 0) return "N/A"
-  return d_name(first - &@cast(0, "dentry")->d_u)
+  if (first == 0) return 0
+  # The union d_u has a name until 7.0.
+  return first - @choose_defined(&@cast(0, "dentry")->d_u, &@cast(0, "dentry")->d_alias)
+}
+function inode_name:string(inode:long) {
+  dentry = __inode_dentry(inode)
+  return dentry ? d_name(dentry) : "N/A"
 }
 function file_ino:long(file:long) { return @cast(file, "file")->f_path->dentry->d_inode->i_ino }
 function reverse_path_walk:string(dentry:long) {
@@ -230,4 +235,4 @@ probe kernel.trace("sched_process_exit") ? {
 `
 
 // libraryParsed reads it.
-func libraryParsed() *parsed { return libraryText(library) }
+func libraryParsed() *parsed { return libraryText(library + taskLibrary + toolLibrary) }
