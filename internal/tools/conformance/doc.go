@@ -6,4 +6,4 @@
 // answers, and the program guest asks in the kernel.
 package conformance
 
-//go:generate go run ./table -data ../../../docs/measured/conformance.jsonl -page ../../../docs/measured/conformance.md
+//go:generate go run ./program table -data ../../../docs/measured/conformance.jsonl -page ../../../docs/measured/conformance.md
