@@ -306,7 +306,7 @@ func TestGitHubAction(t *testing.T) {
 		require.Equal(t, whole.summary, r.summary)
 	})
 	t.Run("exec", func(t *testing.T) {
-		kernels := runs.File(t, "6.1") + " " + runs.File(t, "newest")
+		kernels := dump(t, "6.1") + " " + dump(t, "newest")
 		dir := project(t)
 		r := newRunner(t, dir, at, map[string]string{"kernels": kernels, "tool": `/bin/sh -c 'echo "a  b"; exit 3'`})
 		require.Equal(t, 3, r.run(a), r.log)
@@ -316,7 +316,7 @@ func TestGitHubAction(t *testing.T) {
 		require.Contains(t, r.summary, "### kprobelab exec\n")
 	})
 	t.Run("object", func(t *testing.T) {
-		kernels := runs.File(t, "6.1") + " " + runs.File(t, "newest")
+		kernels := dump(t, "6.1") + " " + dump(t, "newest")
 		one, dir := project(t), project(t)
 		for _, dir := range []string{one, dir} {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "tool.bpf.o"), sections.Object("kprobe/nosuch"), 0o600))
@@ -419,7 +419,7 @@ func TestGitLabTemplate(t *testing.T) {
 
 	t.Run("exec", func(t *testing.T) {
 		dir := project(t)
-		out, code := gitlab(t, dir, ".kprobelab", at, map[string]string{"KERNELS": runs.File(t, "6.1"), "TOOL": `/bin/sh -c 'echo "a  b"; exit 3'`})
+		out, code := gitlab(t, dir, ".kprobelab", at, map[string]string{"KERNELS": dump(t, "6.1"), "TOOL": `/bin/sh -c 'echo "a  b"; exit 3'`})
 		require.Equal(t, 3, code, out)
 		require.Contains(t, out, "a  b\n")
 		require.Equal(t, suites{1, 1}, junit(t, dir, "kprobelab-results/exec.xml"))
@@ -437,7 +437,7 @@ func TestPlainShell(t *testing.T) {
 		}
 	}
 	require.LessOrEqual(t, lines, 10, "ten lines")
-	kernel := runs.File(t, "6.1")
+	kernel := dump(t, "6.1")
 	dir := project(t)
 	env := map[string]string{"PATH": os.Getenv("PATH"), "HOME": t.TempDir(), "CI": "true", "URL": at.url, "VERSION": version, "SHA256": at.sum, "KERNELS": kernel, "PROBES": "probes.txt", "TOOL": "/bin/echo hi"}
 	out, code := sh(t, dir, env, []string{"sh"}, script)
@@ -560,4 +560,12 @@ func TestExamplesOfTheManual(t *testing.T) {
 		require.Equal(t, fmt.Sprintf("%d/16\n", i), read(t, dir, fmt.Sprintf("%d.shard", i)))
 	}
 	require.Contains(t, arrays[0], "#SBATCH --array=1-16")
+}
+
+// dump links a booted kernel into a folder without a blank in its path: a list of kernels is words.
+func dump(t *testing.T, name string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name+".core")
+	require.NoError(t, os.Symlink(runs.File(t, name), file))
+	return file
 }
