@@ -121,7 +121,7 @@ tests_race() {
 	done)
 	guests='^Test(EveryAddressIsAnsweredAlike|ScriptsOn(Dumps|RealKernels)|Slide.*|Drawn.*|AliasesOnBootedKernels|PlacesMeanTheSame.*)$'
 	guests="$guests|^TestScripts\$/^(archive|bad_input|bench|bench_against|bounds|bpftrace|decode|decode_vendor|decoder|engine|engine_failure|events|exec|explain|explore|hazards|info|json|kernel|limits|old|optimized|perfetto|probe|run|sample|scan|selfcheck|stap|steps|symbols|uprobe|usage|watch)\$"
-	guests="$guests|^Test(SamplesAreDocumentedAsTheyPrint|ReadmeShowsWhatIsPrinted|OptimizationIsDocumentedAsItPrints|ValuesFetched|TooManyTasks|SanitizedProgramsHaveUprobes|StapPointsOfAKernelWithDWARF|StapListOfAKernelWithDWARF|BytesOfAScript|RawOfAGuestOnATerminal|FilesThatAreTooLong|UnknownCPU)\$"
+	guests="$guests|^Test(SamplesAreDocumentedAsTheyPrint|ReadmeShowsWhatIsPrinted|OptimizationIsDocumentedAsItPrints|ValuesFetched|TooManyTasks|SanitizedProgramsHaveUprobes|StapPointsOfAKernelWithDWARF|StapListOfAKernelWithDWARF|StapLibraryReadsTheKernelsTasks|BytesOfAScript|RawOfAGuestOnATerminal|FilesThatAreTooLong|UnknownCPU)\$"
 	# machine, decoder and decoder/compare, internal/selfcheck, internal/archive
 	guests="$guests|^(FuzzNestedRuns|Test(GuestCodeCannotOverrunTheTranslations|RealKernelFunctions|(Long)?Patched(Code|Blocks)DoNotPileUp|HandlersDoNotPileUp|OneHandlerCallsTooMuch))\$"
 	guests="$guests|^Test(EveryRowIsDecoded|LengthsAgainstObjdump|ReadersAgreeOnEveryRow|KernelViewIsTheKernels|EveryOpcodeComesUp)\$"

@@ -27,14 +27,19 @@ type answer struct {
 
 // ask runs a script, which comes on standard input, and interrupts it after some time.
 func ask(s script, patience time.Duration, command ...string) (answer, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	c := exec.CommandContext(ctx, command[0], append(command[1:], append([]string{"-e", s.text, "--"}, s.args...)...)...)
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 	c.WaitDelay = last
 	var o, e bytes.Buffer
 	c.Stdout, c.Stderr = &o, &e
-	err := c.Run()
+	// The time begins when the process does, however late a busy machine starts it.
+	err := c.Start()
+	if err == nil {
+		defer time.AfterFunc(patience, cancel).Stop()
+		err = c.Wait()
+	}
 	if c.ProcessState == nil {
 		return answer{}, err
 	}
