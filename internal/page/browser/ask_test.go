@@ -93,10 +93,10 @@ func TestWhatPreventsTheJumpAtRunTime(t *testing.T) {
 func TestAskAndWatchLeadToEachOther(t *testing.T) {
 	ctx := tab(t, page(t)+"#ask?source=image&function=gcd&at=5")
 	until(t, ctx, `!!document.querySelector("#detail a.action")`)
-	require.NoError(t, chromedp.Do(ctx, chromedp.Click("#detail a.action")))
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS("#detail a.action"))))
 	until(t, ctx, `watch.machine?.view?.probes[0]?.text === "kprobe gcd+0x5"`)
 	until(t, ctx, `!!document.querySelector("#watch-why a")`)
-	require.NoError(t, chromedp.Do(ctx, chromedp.Click("#watch-why a")))
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS("#watch-why a"))))
 	until(t, ctx, `!$("ask").hidden && ask.of?.name === "gcd" && ask.at === 5`)
 }
 
@@ -112,7 +112,7 @@ func TestAssemblyAsToolsPrintIt(t *testing.T) {
 	until(t, ctx, `ask.of?.size === 3 && ask.done`)
 	write("push rbp\nmov rbp, rsp\nret")
 	until(t, ctx, `$("error").textContent.includes("this is Intel syntax") && !!document.querySelector("#error button")`)
-	require.NoError(t, chromedp.Do(ctx, chromedp.Click("#error button")))
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS("#error button"))))
 	until(t, ctx, `ask.of?.size === 5 && ask.done && $("error").hidden`)
 	require.Contains(t, eval[string](t, ctx, `$("asm").value`), "mov %rsp,%rbp")
 }
