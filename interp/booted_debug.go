@@ -10,7 +10,7 @@ import (
 // The debug registers of a booted kernel's CPUs, and the breakpoints that they hold (SDM Vol. 3B, "Debug Registers" and
 // "Debug Exceptions"). The breakpoints are watched memory, as the host's is (watch.go).
 
-// Bits of DR6 and DR7 that are always set, and those that a write changes.
+// The Ones of DR6 and DR7 are always set; a write changes the bits Used.
 const (
 	dr6Ones, dr6Used = 0xffff0ff0, 0xf | dr6Move | 3<<14
 	dr6Move          = 1 << 13 // a move from or to a debug register was detected
@@ -27,7 +27,7 @@ type breakpoint struct {
 	cpu *cpu
 }
 
-// breakpoints adds those that DR7 enables. An address counts from a multiple of the length. The ones for ports are left
+// breakpoints adds the enabled breakpoints of DR7 to a list. An address counts from a multiple of the length. Breakpoints of ports are left
 // out: they need CR4.DE, which Linux does not set.
 func (c *cpu) breakpoints(to []breakpoint) []breakpoint {
 	kinds := [4]uint32{machine.WatchExec, machine.WatchWrite, 0, machine.WatchRead | machine.WatchWrite}

@@ -28,7 +28,7 @@ func (k *kernels) Set(text string) error {
 	return nil
 }
 
-// questions are what both tables are made of.
+// questions holds the kernels, the loader and the folder of kept answers of a table.
 type questions struct {
 	kernels
 	loader, kept string

@@ -13,7 +13,7 @@ import (
 	"kprobelab/internal/tools/conformance/verb"
 )
 
-// parts are what the verb skeletons does. Each has its flags, then files.
+// parts are the verbs below skeletons. Each takes flags, then files.
 var parts = []verb.Verb{
 	{Name: "objects", Does: "write the objects of tools into a folder", Run: write},
 	{Name: "table", Does: "write a table of objects and kernels", Run: table},

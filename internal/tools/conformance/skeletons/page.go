@@ -55,7 +55,7 @@ func page(w io.Writer, tables []*bpf.Table) {
 	}
 }
 
-// words are those of programs that do not attach, in the order of a cell.
+// words name the states of programs that do not attach, in the order of a cell.
 var words = []string{"refused", "not attached", "loads", "not asked"}
 
 // cell says how many programs of a kernel attach, and of the others what became of them.
