@@ -133,7 +133,7 @@ tests_race() {
 	# bpf/*attach*_test.go
 	guests="$guests|^Test(TrafficControl(SeesPackets|WithoutItsModules)|TracepointsOfAProgram(ThatMoves)?|VariablesOfTheKernel|RoutesAndRedirections|StructuresThat(ALinkRegisters|TheKernelRefuses)|StructuresOfPrograms)\$"
 	# shellcheck disable=SC2086
-	tests -race -short -timeout 30m -skip "$guests" $packages
+	tests -race -short -timeout 15m -skip "$guests" $packages
 }
 
 # What runs no guest code is the same there, and make test has run it: whole packages, and the longest scripts of the

@@ -290,7 +290,9 @@ func TestRepeats(t *testing.T) {
 				cell.Release = "6.1"
 				cell.Stdout.WriteString("out")
 				c.bad(cell, n)
-				second.Store(second.Load() || n == 1)
+				if n == 1 {
+					second.Store(true)
+				}
 			})
 			var got []string
 			for _, cell := range m.Cells {
