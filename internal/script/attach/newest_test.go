@@ -41,7 +41,7 @@ var otherwise = map[string]string{
 	"rawtracepoint_args": "a kernel's types", "rawtracepoint_module": "a kernel's tracepoints", "fentry_bpf": "a kernel's functions", "socket_cookie": "a kernel's functions",
 	"for_map_break": "a hash table has another order in each run", "kstack_build_id": "a program's stack",
 	"address_of": "addresses of the script's own memory are not there", "address_of_map": "addresses of the script's own memory are not there",
-	"tseries": "not there", "tseries_aggregate": "not there", "cat": "not there", "printf_gfp": "not there",
+	"tseries": "not there", "tseries_aggregate": "not there", "cat": "not there",
 	"cgroupid": "bpftrace dies", "unused_function": "bpftrace dies",
 }
 

@@ -15,11 +15,18 @@ type directive struct {
 	verb             string
 }
 
-var formatRE = regexp.MustCompile(`%(-?)([0-9]*)(\.[0-9]+)?(rx|rh|r|s|c|(?:hh|h|ll|l|j|z|t)?[duoxXp])`)
+var (
+	formatRE       = regexp.MustCompile(`%(-?)([0-9]*)(\.[0-9]+)?(rx|rh|r|s|c|(?:hh|h|ll|l|j|z|t)?[duoxXp])`)
+	newestFormatRE = regexp.MustCompile(`%(-?)([0-9]*)(\.[0-9]+)?(rx|rh|r|s|c|l?gr|(?:hh|h|ll|l|j|z|t)?[duoxXp])`)
+)
 
 // directives returns the conversions of a format, in order; each prints one argument.
-func directives(format string) (list []directive) {
-	for _, m := range formatRE.FindAllStringSubmatchIndex(format, -1) {
+func (l Language) directives(format string) (list []directive) {
+	re := formatRE
+	if l.newest() {
+		re = newestFormatRE
+	}
+	for _, m := range re.FindAllStringSubmatchIndex(format, -1) {
 		d := directive{from: m[0], to: m[1], left: m[2] != m[3], width: -1, precision: -1, verb: format[m[8]:m[9]]}
 		if w := format[m[4]:m[5]]; w != "" {
 			d.zero = w[0] == '0'
@@ -36,8 +43,8 @@ func directives(format string) (list []directive) {
 }
 
 // checkFormat returns the message for a mistake in a format or its arguments, "" for none.
-func checkFormat(n *node) string {
-	list, args := directives(n.kids[0].text), n.kids[1:]
+func (l Language) checkFormat(n *node) string {
+	list, args := l.directives(n.kids[0].text), n.kids[1:]
 	switch {
 	case len(args) < len(list):
 		return fmt.Sprintf("%s: Not enough arguments for format string (%d supplied, %d expected)", n.text, len(args), len(list))

@@ -322,7 +322,7 @@ func (g *generator) printf(n *node) script.Stmt {
 	format := n.kids[0].text
 	p := script.Printf{Near: g.near(n.at)}
 	last := 0
-	for i, d := range directives(format) {
+	for i, d := range g.c.o.Language.directives(format) {
 		p.Format = append(p.Format, script.Piece{Text: plain(format[last:d.from])})
 		last = d.to
 		a := n.kids[1+i]
@@ -355,6 +355,8 @@ func (g *generator) printf(n *node) script.Stmt {
 			piece.Verb, piece.Width, piece.Show = 's', -1, character(d.width, d.left)
 		case "p":
 			piece.Verb, piece.Show = 's', pointerText
+		case "gr", "lgr":
+			piece.Verb, piece.Zero, piece.Width, piece.Precision, piece.Show = 's', false, -1, -1, showGFP(a.typ, d)
 		default:
 			x = sized(x, d.verb)
 		}

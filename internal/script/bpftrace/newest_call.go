@@ -1,7 +1,6 @@
 package bpftrace
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -203,7 +202,7 @@ func (c *checker) fail(n *node) {
 		return
 	}
 	text, rest := n.kids[0].text, n.kids[1:]
-	for _, d := range slices.Backward(directives(text)) {
+	for _, d := range slices.Backward(c.o.Language.directives(text)) {
 		if len(rest) == 0 {
 			break
 		}
@@ -334,7 +333,7 @@ func (c *checker) deletes(n *node) *Type {
 
 // format checks a format of 0.27, where %s prints any value.
 func (c *checker) format(n *node) string {
-	list, args := directives(n.kids[0].text), n.kids[1:]
+	list, args := c.o.Language.directives(n.kids[0].text), n.kids[1:]
 	if len(args) == len(list) {
 		copied := *n
 		copied.kids = []*node{{op: nString}}
@@ -344,7 +343,7 @@ func (c *checker) format(n *node) string {
 				copied.kids = append(copied.kids, args[i])
 			}
 		}
-		return checkFormat(&copied)
+		return c.o.Language.checkFormat(&copied)
 	}
-	return fmt.Sprint(checkFormat(n))
+	return c.o.Language.checkFormat(n)
 }

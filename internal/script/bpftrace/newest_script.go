@@ -133,7 +133,7 @@ func (c *checker) formatFault(n *node) string {
 	if c.o.Language.newest() {
 		return c.format(n)
 	}
-	return checkFormat(n)
+	return c.o.Language.checkFormat(n)
 }
 
 // cpus returns the number of processors of the kernel.
