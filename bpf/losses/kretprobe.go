@@ -125,6 +125,9 @@ func (w *Watch) takes(at, rp x86.Addr) {
 		return
 	}
 	e.got = true
+	if before := w.taken[at]; before != nil { // another processor has put it back, and its handler has not returned
+		w.release(before)
+	}
 	i := &instance{at: at, pool: e.pool, task: t, items: e.items, regs: e.regs}
 	w.taken[at] = i
 	if sp := x86.Addr(i.regs.SP); w.replaced[sp] == 0 {

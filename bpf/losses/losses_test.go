@@ -206,10 +206,22 @@ func TestEachWayToLose(t *testing.T) {
 				require.Equal(t, c.Second, number(t, p, losses.Ran))
 				require.Equal(t, c.Calls, p.Stage(losses.Reached).Of(losses.Active))
 			}},
-			{"exits", 5, func(t *testing.T, c counts, l *losses.Ledger) {
+			{"empty", n, func(t *testing.T, c counts, l *losses.Ledger) {
+				p := program(t, l, "empty")
+				require.Equal(t, c.Calls, number(t, p, losses.Calls))
+				require.Equal(t, c.Runs, number(t, p, losses.Ran))
+				require.Equal(t, c.Calls-c.Runs, p.Stage(losses.Calls).Of(losses.PoolEmpty))
+				require.Equal(t, c.Calls-c.Runs, *p.Missed, "the kernel's own count")
+				require.NotZero(t, *p.Missed)
+				require.Equal(t, 4, l.Pools[0].Peak)
+				require.Equal(t, 9, l.Pools[0].Wanted)
+			}},
+			{"exits", max(5, n/10), func(t *testing.T, c counts, l *losses.Ledger) {
 				p := program(t, l, "exits")
 				require.Equal(t, c.Calls, number(t, p, losses.Calls))
-				require.Equal(t, c.Calls, p.Stage(losses.Calls).Of(losses.TaskEnded))
+				require.Equal(t, c.Calls, p.Stage(losses.Calls).Of(losses.TaskEnded)+p.Stage(losses.Calls).Of(losses.PoolEmpty))
+				require.Equal(t, *p.Missed, p.Stage(losses.Calls).Of(losses.PoolEmpty), "an ended task gives its instance back later")
+				require.NotZero(t, p.Stage(losses.Calls).Of(losses.TaskEnded))
 			}},
 			{"inside", 5, func(t *testing.T, c counts, l *losses.Ledger) {
 				p := program(t, l, "inside")

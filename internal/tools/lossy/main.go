@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -80,7 +81,7 @@ func main() {
 
 var ways = map[string]func(*tool, int) error{
 	"ring": (*tool).ringWay, "filter": (*tool).filterWay, "perf": (*tool).perfWay, "map": (*tool).mapWay, "disabled": (*tool).disabledWay,
-	"nested": (*tool).nestedWay, "breakpoint": (*tool).breakpointWay, "active": (*tool).activeWay, "printk": (*tool).printkWay, "pool": (*tool).poolWay, "exits": (*tool).exitsWay,
+	"nested": (*tool).nestedWay, "breakpoint": (*tool).breakpointWay, "active": (*tool).activeWay, "printk": (*tool).printkWay, "pool": (*tool).poolWay, "empty": (*tool).emptyWay, "exits": (*tool).exitsWay,
 	"inside": (*tool).insideWay, "fexit": (*tool).fexitWay, "multi": (*tool).multiWay, "many": (*tool).manyWay, "object": (*tool).objectWay,
 }
 
@@ -445,14 +446,39 @@ func (t *tool) poolWay(n int) error {
 	return nil
 }
 
-// exitsWay has children that end in a function whose return is probed.
+// emptyWay has nine threads that sleep in a function again and again, and a pool of four for them. The function is none that Go's own threads call.
+func (t *tool) emptyWay(n int) error {
+	if err := t.kretprobe("empty", "__x64_sys_ppoll", join(t.add(0, "")), &link.KprobeOptions{RetprobeMaxActive: 4}); err != nil {
+		return err
+	}
+	const threads = 9
+	var all sync.WaitGroup
+	for range threads {
+		all.Go(func() {
+			runtime.LockOSThread()
+			for range n / threads {
+				_, _ = unix.Poll(nil, 1)
+			}
+		})
+	}
+	all.Wait()
+	t.Calls += uint64(n / threads * threads)
+	return nil
+}
+
+// exitsWay has children that end in a function whose return is probed: they find no program to execute.
 func (t *tool) exitsWay(n int) error {
-	_ = exec.Command(os.Args[0], "child", "0").Run() // Go tries once how processes are waited for, with one that ends
-	if err := t.kretprobe("exits", "__x64_sys_exit_group", join(t.add(0, "")), nil); err != nil {
+	child := func() error {
+		if _, err := syscall.ForkExec("/nosuch", nil, nil); !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("/nosuch: %w", err)
+		}
+		return nil
+	}
+	if err := t.kretprobe("exits", "__x64_sys_exit", join(t.add(0, "")), &link.KprobeOptions{RetprobeMaxActive: 256}); err != nil {
 		return err
 	}
 	for range n {
-		if err := exec.Command(os.Args[0], "child", "0").Run(); err != nil {
+		if err := child(); err != nil {
 			return err
 		}
 	}
