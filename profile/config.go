@@ -71,6 +71,18 @@ func (c *Config) MaxActive(cpus int) int {
 	return n
 }
 
+// MaxActiveRule is MaxActive in words.
+func (c *Config) MaxActiveRule() string {
+	of := "possible CPUs"
+	if c.Kret.DefaultMaxActive == MaxActiveNRCPUs {
+		of = "NR_CPUS"
+	}
+	if c.Kret.DefaultMaxActive == MaxActivePossible || c.Preemption {
+		return "max(10, 2 * " + of + ")"
+	}
+	return of
+}
+
 // Log is the text of log lines and debugfs files (docs/spec 8).
 type Log struct {
 	// Prefix begins the log lines that name no function ("kprobes: " in 6.1

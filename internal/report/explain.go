@@ -59,6 +59,9 @@ type Explanation struct {
 	Way       probepoint.How `json:"-"`
 	Emulation string         `json:"emulation"`
 
+	// ReturnPool is the pool of a kretprobe there; nil where register_kretprobe takes none, past a function's entry.
+	ReturnPool *ReturnPool `json:"return_pool"`
+
 	// Hazards are the faults that can happen although the probe is accepted.
 	Hazards []ExplainHazard `json:"hazards"`
 
@@ -254,6 +257,9 @@ func (x *explainer) register(r probepoint.Request) {
 	e.PlacedAt, e.Instruction = known(x.at), x.instruction(x.at)
 	if len(found) > 1 {
 		e.Notes = append(e.Notes, fmt.Sprintf("%s names %d addresses: register_kprobe takes the first", r.Symbol, len(found)))
+	}
+	if e.Errno == 0 && row.Offset == 0 {
+		e.ReturnPool = returnPool(x.Profile)
 	}
 	e.Hazards = explainHazards(row.Hazards)
 	if e.Errno == 0 && !e.Ftrace {

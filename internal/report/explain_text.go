@@ -92,6 +92,7 @@ func (w *explanationWriter) registration() {
 	} else if e.Emulation != "" {
 		fmt.Fprintf(w, "  (%s)\n", e.Emulation)
 	}
+	w.pool()
 }
 
 // optimization is the verdict with all reasons.
