@@ -42,9 +42,6 @@ func bpfCommand(t *term) *cli.Command {
 			if c.NArg() != 1 {
 				return usagef("one OBJECT is wanted; try %s --help", c.FullName())
 			}
-			if err := o.SetFiles(c.StringSlice("btf"), c.String("contract")); err != nil {
-				return fail(exitImage, err)
-			}
 			if err := o.Check(); err != nil {
 				return usagef("%w", err)
 			}
@@ -60,6 +57,9 @@ func bpfCommand(t *term) *cli.Command {
 func (t *term) askKernels(ctx context.Context, c *cli.Command, file string, list []string, o *bpf.Options) (*bpf.Table, error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if err := o.SetFiles(c.StringSlice("btf"), c.String("contract")); err != nil {
+		return nil, fail(exitImage, err)
+	}
 	o.Progress = t.Counter("bpf", "kernels")
 	o.ModuleFiles = kernels.Modules(func() (*kernels.Store, error) { return t.store(c) })
 	table, err := bpf.AskFile(ctx, file, list, func(ctx context.Context, kernel string) (string, error) { return t.bootedKernel(ctx, c, kernel) }, o)

@@ -33,6 +33,8 @@ func checkCommand(t *term) *cli.Command {
 			&cli.BoolFlag{Name: "changed", Usage: "with --archive: only the probes that some kernels answer differently"},
 			&cli.BoolFlag{Name: "load", Usage: "also boot the kernels, and load the programs of the object PROBES by their verifiers, as kprobelab bpf does"},
 			&cli.BoolFlag{Name: "offline", Usage: "with --load: fetch nothing, and say what is missing"},
+			&cli.StringSliceFlag{Name: "btf", Usage: "with --load: relocate against the types of `[KERNEL=]FILE`, as kprobelab bpf does (repeatable)"},
+			&cli.StringFlag{Name: "contract", Usage: "with --load: complete the object as `FILE` says, as kprobelab bpf does"},
 			&cli.StringFlag{Name: "waivers", Usage: "let pass what `FILE` says: lines of PROBE KERNEL DATE REASON, each in force until its date"},
 			&cli.StringFlag{Name: "since", Usage: "fail only on what is new since `FILE`, the output of an earlier check --json"},
 			&cli.StringSliceFlag{Name: "allow", Usage: "let this `HAZARD` pass, by its name (repeatable)"},
@@ -62,6 +64,8 @@ func check(ctx context.Context, t *term, c *cli.Command, part shard.Part) error 
 		return usagef("check takes the probes and at least one image, or --archive DIR; try %s --help", c.FullName())
 	case dir != "" && c.Bool("load"):
 		return usagef("--load boots kernels, and an archive has none to boot: name them by --kernel")
+	case !c.Bool("load") && (c.IsSet("btf") || c.IsSet("contract")):
+		return usagef("--btf and --contract go with --load")
 	case dir == "" && (c.IsSet("release") || c.Bool("changed")):
 		return usagef("--release and --changed go with --archive DIR")
 	}
@@ -107,7 +111,9 @@ func check(ctx context.Context, t *term, c *cli.Command, part shard.Part) error 
 		}
 		columns = append(columns, column)
 	}
-	columns = append(columns, checkArchive(t, mine[len(images):], probes, gate.Allow)...)
+	packed := mine[len(images):]
+	columns = append(columns, archive.Check(packed, probes, gate.Allow, func(n int) { t.Count("kernels", "kernels", int64(n), int64(len(packed))) })...)
+	t.ProgressDone()
 	if out != nil {
 		return shard.All(out, columns)
 	}
@@ -132,12 +138,6 @@ func checkImage(t *term, c *cli.Command, path string, booted *bpf.Column, probes
 		one.Loaded(booted.Programs)
 	}
 	return report.Column{Check: one}, nil
-}
-
-// checkArchive asks the kernels of an archive.
-func checkArchive(t *term, files []string, probes []report.Probe, allow map[hazard.ID]bool) []report.Column {
-	defer t.ProgressDone()
-	return archive.Check(files, probes, allow, func(n int) { t.Count("kernels", "kernels", int64(n), int64(len(files))) })
 }
 
 func readProbes(name string) (probes []report.Probe, err error) {
