@@ -19,6 +19,8 @@ type verdict struct {
 	// said is this side's sentence. unasked: the loader cannot load the program.
 	said    string
 	unasked bool
+	// judged: the verifier has looked at the program, and its log has its figures.
+	judged bool
 }
 
 var (
@@ -27,6 +29,7 @@ var (
 	address    = regexp.MustCompile(`0xffff[0-9a-f]{12}`)
 	typeID     = regexp.MustCompile(`(function \w+)#\d+`)
 	source     = regexp.MustCompile(`(?m)^; .*\n?`)
+	safe       = regexp.MustCompile(`(?m)^Func#\d+ \('\w+'\) is safe for any args that match its prototype\n?`)
 	figures    = regexp.MustCompile(`(?m)^(verification time|stack depth|processed|subprog \d+ \() ?.*\n?`)
 )
 
@@ -54,6 +57,7 @@ func verdictOfLog(loads bool, log string) *verdict {
 	v := &verdict{loads: loads, log: strings.TrimSpace(typeID.ReplaceAllString(text, "$1"))} // each loader numbers an object's types
 	if m := processed.FindAllStringSubmatch(log, -1); m != nil {
 		last := m[len(m)-1]
+		v.judged = true
 		v.insns, _ = strconv.Atoi(last[1])
 		v.states, _ = strconv.Atoi(last[2])
 	}
@@ -93,6 +97,50 @@ func firstOf(theirs, ours []string) string {
 	return ""
 }
 
+// Parts of the explanation at the end of 7.3's logs: the heads of places, and what happened at a place, which is below its lines of C where there are some.
+var (
+	placed   = regexp.MustCompile(`^  (insn \d+|\S+ @ .*:\d+:\d+)$`)
+	happened = regexp.MustCompile(`^\s*\| +\^-- (.*)$`)
+	goesOn   = regexp.MustCompile(`^\s*\| +(\S.*)$`)
+)
+
+// withoutLines is a log as the verifier writes it about a program without lines of C.
+func withoutLines(log string) (lines []string) {
+	inSource, event := false, false
+	for _, line := range strings.Split(source.ReplaceAllString(log, ""), "\n") {
+		now := happened.FindStringSubmatch(line)
+		more := goesOn.FindStringSubmatch(line)
+		switch {
+		case strings.TrimSpace(line) == "Source context:":
+			inSource = true
+		case placed.MatchString(line):
+		case now != nil:
+			lines = append(lines, now[1])
+		case event && more != nil:
+			lines[len(lines)-1] += " " + more[1]
+			continue
+		case strings.TrimSpace(line) == "Instruction context:":
+			inSource = false
+			lines = append(lines, line)
+		case !inSource:
+			lines = append(lines, line)
+		}
+		event = now != nil
+	}
+	return lines
+}
+
+// withoutPrefix is withoutLines, with the names of maps of variables as they are in an object.
+func withoutPrefix(log string) []string {
+	lines := withoutLines(log)
+	for i := range lines {
+		lines[i] = prefix.ReplaceAllString(lines[i], "$1")
+	}
+	return lines
+}
+
+var prefix = regexp.MustCompile(`\b\w{1,15}(\.(data|rodata|bss)\b)`)
+
 // enough lines of the end are compared: the beginning of a long log is cut on both sides.
 const enough = 40
 
@@ -104,11 +152,15 @@ func (v *verdict) cause(our *verdict) string {
 	switch {
 	case our.unasked:
 		return "not asked here"
-	case !v.loads && our.loads && v.log == "" && v.insns > 0 && v.insns == our.insns && v.states == our.states:
+	case v.insns > 0 && v.insns == our.insns && v.states == our.states && v.loads == our.loads && firstOf(withoutPrefix(v.log), withoutLines(our.log)) == "":
+		return "the same but for names of maps of variables: libbpf puts the object's before them"
+	case !v.loads && !v.judged && our.judged:
+		return "not compared: libbpf refuses the object before the verifier is asked, for another program's function of bpf_testmod, or for a map"
+	case !v.loads && our.loads && v.insns > 0 && v.insns == our.insns && v.states == our.states && safe.ReplaceAllString(v.log, "") == "":
 		return "verified alike; then libbpf refuses the object, for a map that it cannot fill"
 	case v.loads || our.loads:
 		return ""
-	case v.insns > 0 && v.insns == our.insns && v.states == our.states && !source.MatchString(v.log) && v.log == strings.TrimSpace(source.ReplaceAllString(our.log, "")):
+	case v.insns > 0 && v.insns == our.insns && v.states == our.states && !source.MatchString(v.log) && firstOf(withoutLines(v.log), withoutLines(our.log)) == "":
 		return "the same but for lines of C: libbpf leaves them out of an object with a type that the kernel refuses"
 	case v.insns == 0 && our.insns == 0:
 		return "refused before the verifier, on both sides"

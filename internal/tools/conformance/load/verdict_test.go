@@ -63,9 +63,15 @@ func TestProgramsThatNoVerifierSaw(t *testing.T) {
 	assert.NotEmpty(t, theirs.cause(&verdict{said: "not supported"}))
 	assert.Empty(t, theirs.cause(&verdict{loads: true}))
 	assert.Empty(t, theirs.cause(&verdict{insns: 3}))
+	assert.Contains(t, theirs.cause(&verdict{insns: 3, judged: true}), "not compared")
+	assert.Empty(t, (&verdict{loads: true}).cause(&verdict{judged: true}))
 	assert.Empty(t, (&verdict{loads: true}).cause(&verdict{}))
 	assert.NotEmpty(t, (&verdict{loads: true}).cause(&verdict{unasked: true}))
 	assert.NotEmpty(t, (&verdict{insns: 7, states: 1}).cause(&verdict{loads: true, insns: 7, states: 1}))
+	assert.NotEmpty(t, (&verdict{insns: 7, states: 1, log: "Func#1 ('f') is safe for any args that match its prototype"}).cause(&verdict{loads: true, insns: 7, states: 1}))
+	named := &verdict{insns: 7, log: "1: (18) r3 = ADDRESS  ; R3=map_value(map=tool.data,ks=4)"}
+	assert.NotEmpty(t, named.cause(&verdict{insns: 7, log: strings.Replace(named.log, "tool.data", ".data", 1)}))
+	assert.Empty(t, named.cause(&verdict{insns: 7, log: strings.Replace(named.log, "tool.data", ".bss", 1)}))
 	assert.Empty(t, (&verdict{insns: 7, states: 1, log: "R0 !read_ok"}).cause(&verdict{loads: true, insns: 7, states: 1}))
 	lines := &verdict{insns: 2, log: "0: x\n; if (a) @ a.c:3\n1: y\nR0 !read_ok"}
 	assert.NotEmpty(t, (&verdict{insns: 2, log: "0: x\n1: y\nR0 !read_ok"}).cause(lines))
@@ -73,4 +79,16 @@ func TestProgramsThatNoVerifierSaw(t *testing.T) {
 	core := &verdict{insns: 3, log: "0: x\nfailed to resolve CO-RE relocation <byte_off> [5] struct a.b"}
 	assert.NotEmpty(t, core.cause(&verdict{insns: 3, said: "bad CO-RE relocation: this kernel has no a.b"}))
 	assert.Empty(t, core.cause(&verdict{insns: 3, said: "invalid func unknown#195896080"}))
+}
+
+// TestExplanationsWithoutLinesOfC: libbpf's log has places by instruction, where this one has them by line, with the same events below.
+func TestExplanationsWithoutLinesOfC(t *testing.T) {
+	const head, tail = "13: (71) r0 = *(u8 *)(r0 +0)\nR0 unbounded memory access\n\nReason:\n  It is 8.\n\nAt:\n", "  Instruction context:\n      12 | (0f) r0 += r1\n  >>> 13 | (71) r0 = *(u8 *)(r0 +0)"
+	const theirs = head + "  insn 13\n       | ^-- update: R0 changed from map_hash at\n       |     offset 0\n" + tail
+	const ours = "; asm (\" @ a.c:6\n" + head + "  f @ a.c:6:2\n  Source context:\n      5 | a | b\n  >>> 6 |   asm (\"   \\\n        |   ^-- update: R0 changed from\n        |       map_hash at offset 0\n      7 | ...\n" + tail
+	cause := func(our string) string { return (&verdict{insns: 7, log: theirs}).cause(&verdict{insns: 7, log: our}) }
+	assert.NotEmpty(t, cause(ours))
+	assert.Empty(t, cause(strings.Replace(ours, "at offset 0", "at offset 8", 1)))
+	assert.Empty(t, cause(strings.Replace(ours, "It is 8", "It is 9", 1)))
+	assert.Empty(t, cause(strings.Replace(ours, "r0 += r1", "r0 += r2", 1)))
 }
