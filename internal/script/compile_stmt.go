@@ -45,15 +45,7 @@ func (c *compiler) stmt(s Stmt) stmtFn {
 		index := s.Array.index
 		return func(t *Thread) ctl { t.act(""); t.tables[index].clear(); return goOn }
 	case Accumulate:
-		to, x, h := c.stat(s.To, true), c.int(s.X), histogramOf(s.To)
-		return func(t *Thread) ctl {
-			t.act("")
-			v := x(t)
-			if s := to(t); s != nil {
-				s.add(h, v)
-			}
-			return goOn
-		}
+		return c.accumulate(s)
 	case Printf:
 		format, as := c.format(s.Format, s.Args, s.Near), s.As
 		return func(t *Thread) ctl {
@@ -260,4 +252,27 @@ func (c *compiler) delete(s Delete) stmtFn {
 	}
 	bug("%T cannot be deleted", s.X)
 	return nil
+}
+
+func (c *compiler) accumulate(s Accumulate) stmtFn {
+	to, x, h := c.stat(s.To, true), c.int(s.X), histogramOf(s.To)
+	if s.At == nil {
+		return func(t *Thread) ctl {
+			t.act("")
+			v := x(t)
+			if s := to(t); s != nil {
+				s.add(h, v)
+			}
+			return goOn
+		}
+	}
+	at := c.int(s.At)
+	return func(t *Thread) ctl {
+		t.act("")
+		v, ns := x(t), uint64(at(t))
+		if s := to(t); s != nil {
+			s.addAt(h, v, ns)
+		}
+		return goOn
+	}
 }

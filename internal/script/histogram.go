@@ -14,6 +14,8 @@ type Histogram struct {
 	Bits int
 	// Unsigned means that the values are unsigned.
 	Unsigned bool
+	// Keeps is for Series: the Sum, Min, Max or Avg of an interval's values, or with Count the last of them.
+	Keeps Extractor
 }
 
 // HistogramKind is the kind of a histogram.
@@ -26,6 +28,8 @@ const (
 	// Powers has one bucket for negative values, and 1<<Bits buckets for each power of 2. The first
 	// buckets have one value each.
 	Powers
+	// Series has the last Stop intervals of time, each of Interval nanoseconds: see Moments.
+	Series
 )
 
 // MaxBuckets is the number of buckets that a linear histogram may have between Start and Stop.
@@ -50,6 +54,8 @@ func (h *Histogram) Buckets() int {
 		return logBuckets
 	case Powers:
 		return (65-h.Bits)<<h.Bits + 1
+	case Series:
+		return int(h.Stop) * seriesSize
 	}
 	return 0
 }

@@ -67,10 +67,12 @@ type (
 	Delete struct{ X Expr }
 	// Clear removes all elements.
 	Clear struct{ Array *Array }
-	// Accumulate adds a value to an aggregate.
+	// Accumulate adds a value to an aggregate. At is the moment of a Series' value, in nanoseconds since 1970; it is nil for all
+	// other aggregates.
 	Accumulate struct {
 		To   Expr
 		X    Expr
+		At   Expr
 		Near string
 	}
 	// Printf prints as Format says.

@@ -3,6 +3,7 @@ package archtest
 import (
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -22,7 +23,9 @@ func TestBuildWithoutUnicornSaysWhatToRun(t *testing.T) {
 	if err == nil {
 		t.Skip("this system has Unicorn of its own")
 	}
+	// A failing build of a busy machine may say that it could not remove its folder.
+	said := regexp.MustCompile(`(?m)^go: unlinkat .*\n?`).ReplaceAllString(string(out), "")
 	require.Equal(t, "# "+module+"/emu\n"+
 		"Unicorn:1:2: error: #error Unicorn 2.1 is not set up here: run make deps, then eval \"$(make env)\"",
-		strings.TrimSpace(string(out)))
+		strings.TrimSpace(said))
 }

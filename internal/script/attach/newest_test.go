@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -41,8 +43,22 @@ var otherwise = map[string]string{
 	"rawtracepoint_args": "a kernel's types", "rawtracepoint_module": "a kernel's tracepoints", "fentry_bpf": "a kernel's functions", "socket_cookie": "a kernel's functions",
 	"for_map_break": "a hash table has another order in each run", "kstack_build_id": "a program's stack",
 	"address_of": "addresses of the script's own memory are not there", "address_of_map": "addresses of the script's own memory are not there",
-	"tseries": "not there", "tseries_aggregate": "not there", "cat": "not there",
+	"cat":      "not there",
 	"cgroupid": "bpftrace dies", "unused_function": "bpftrace dies",
+}
+
+var timeOfDay = regexp.MustCompile(`\b\d\d:\d\d:\d\d\.\d+\b`)
+
+// timeless is an output without the time of day at which the script ran.
+func timeless(out string) string {
+	return timeOfDay.ReplaceAllStringFunc(strings.TrimSpace(out), func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if r >= '0' && r <= '9' {
+				return '0'
+			}
+			return r
+		}, s)
+	})
 }
 
 // The answers are bpftrace 0.27.1's, on Linux 6.18: the exit code, and the output of what is accepted.
@@ -68,7 +84,7 @@ func TestFeaturesOf027(t *testing.T) {
 			out, said, code := newest(t, strings.TrimSpace(text), &bpftrace.Options{})
 			assert.Equal(t, want.Code != 0, code != 0, said)
 			if want.Code == 0 {
-				assert.Equal(t, strings.TrimSpace(want.Out), strings.TrimSpace(out), said)
+				assert.Equal(t, timeless(want.Out), timeless(out), said)
 			}
 			same++
 		})
@@ -98,6 +114,71 @@ func TestNamesDoNotMix(t *testing.T) {
 	} {
 		out, said, _ := newest(t, "macro own() { $x = 5; $x } begin { "+text+" exit(); }", &bpftrace.Options{})
 		assert.True(t, strings.HasPrefix(out, want), "%s: %q %s", text, out, said)
+	}
+}
+
+// The drawings are bpftrace 0.27.1's of the same values.
+func TestSeriesAreDrawnAsByTheTool(t *testing.T) {
+	for text, want := range map[string]string{
+		`interval:50ms { @n++; if (@n < 5) { @a[1] = tseries(@n, 50ms, 8); } if (@n > 7 && @n != 9) { @a[2] = tseries(@n*3, 50ms, 8); } if (@n == 11) { clear(@n); exit(); } }`: `
+@a[1]:
+             3                                                   5
+hh:mm:ss.ms  |___________________________________________________|
+00:00:00.000 |                         *                         | 4
+00:00:00.000 |                                                   | -
+00:00:00.000 |                                                   | -
+00:00:00.000 |                                                   | -
+00:00:00.000 |                                                   | -
+00:00:00.000 |                                                   | -
+00:00:00.000 |                                                   | -
+00:00:00.000 |                                                   | -
+             v___________________________________________________v
+             3                                                   5
+
+@a[2]:
+             24                                                 33
+hh:mm:ss.ms  |___________________________________________________|
+00:00:00.000 *                                                   | 24
+00:00:00.000 |                                                   | -
+00:00:00.000 |                                 *                 | 30
+00:00:00.000 |                                                   * 33
+             v___________________________________________________v
+             24                                                 33`,
+		`interval:100us { @n++; if (@n % 10 == 4) { @c = tseries(-@n, 100us, 12); } if (@n == 14) { clear(@n); exit(); } }`: `
+@c:
+                -14                                                -4
+hh:mm:ss.μs    |___________________________________________________|
+00:00:00.000000 |                                                   * -4
+00:00:00.000000 |                                                   | -
+00:00:00.000000 |                                                   | -
+00:00:00.000000 |                                                   | -
+00:00:00.000000 |                                                   | -
+00:00:00.000000 |                                                   | -
+00:00:00.000000 |                                                   | -
+00:00:00.000000 |                                                   | -
+00:00:00.000000 |                                                   | -
+00:00:00.000000 |                                                   | -
+00:00:00.000000 *                                                   | -14
+                v___________________________________________________v
+                -14                                                -4`,
+		`begin { @a = tseries(5, 1s, 3); zero(@a); exit(); }`: "@a:\n<no data>",
+	} {
+		out, said, _ := newest(t, "config = { unstable_tseries = enable } "+text, &bpftrace.Options{})
+		assert.Equal(t, strings.TrimSpace(want), timeless(out), said)
+	}
+}
+
+// Where 0 stands, and a value beside it, was measured with the tool for these ranges.
+func TestSeriesHaveALineAtZero(t *testing.T) {
+	for bounds, want := range map[[2]int]int{
+		{-97, 3}: 51, {-96, 4}: 50, {-93, 7}: 49, {-85, 15}: 45, {-70, 30}: 37, {-60, 40}: 31, {-55, 45}: 29, {-40, 60}: 21, {-30, 70}: 15,
+		{-15, 85}: 7, {-9, 91}: 4, {-3, 97}: 1, {-1, 99}: -1, {-661, 1256}: 18, {-7, 10}: 21, {-11, 3}: 41, {0, 10}: -1, {-10, 0}: -1,
+	} {
+		out, said, _ := newest(t, fmt.Sprintf("interval:10ms { @n++; if (@n == 1) { @a = tseries((int64)%d, 10ms, 9); } if (@n == 3) { @a = tseries((int64)%d, 10ms, 9); exit(); } }", bounds[0], bounds[1]),
+			&bpftrace.Options{})
+		_, row, found := strings.Cut(timeless(out), "\n00:00:00.000 |")
+		require.True(t, found, out+said)
+		require.Equal(t, want, max(-1, strings.IndexByte("|"+row[:51], '.')), "%v", bounds)
 	}
 }
 

@@ -229,7 +229,7 @@ func (c *checker) assignMap(n *node) {
 	}
 	c.expr(x)
 	if !c.assignable(m, x) {
-		hint := map[Kind]string{Count: "count()", Sum: "sum(retval)", Min: "min(retval)", Max: "max(retval)", Avg: "avg(retval)", Hist: "hist(retval)", Lhist: "lhist(rand %10, 0, 10, 1)", Stats: "stats(arg2)"}
+		hint := map[Kind]string{Count: "count()", Sum: "sum(retval)", Min: "min(retval)", Max: "max(retval)", Avg: "avg(retval)", Hist: "hist(retval)", Lhist: "lhist(rand %10, 0, 10, 1)", Stats: "stats(arg2)", Tseries: "tseries(rand %10, 10s, 1)"}
 		c.error(n.at, "Map value '%s' cannot be assigned from one map to another. The function that returns this type must be called directly e.g. `%s = %s;`.", x.typ, m.text, hint[x.typ.Kind])
 		if x.typ.castable() {
 			c.problems.list[len(c.problems.list)-1].Hint = fmt.Sprintf("Add a cast to integer if you want the value of the aggregate, e.g. `%s = (int64)%s;`.", m.text, x.text)

@@ -69,8 +69,13 @@ func (g *generator) generate() {
 		g.makeBlock(p)
 	}
 	for _, a := range g.program.Arrays {
-		if a.Max = g.c.keys; g.c.sizes[a.Name] > 0 {
+		switch info := g.infos[a.Name]; {
+		case info != nil && info.key.Kind == None && info.val.Kind == Tseries:
+			a.Max = 1 // a series may have many intervals
+		case g.c.sizes[a.Name] > 0:
 			a.Max = g.c.sizes[a.Name]
+		default:
+			a.Max = g.c.keys
 		}
 	}
 	g.program.Limits = script.Limits{StringSize: g.stringSize(), Entries: g.c.keys, Nesting: 1, Memory: 1 << 30}
@@ -302,13 +307,17 @@ func (g *generator) aggregate(info *mapInfo, e script.Elem, x *node) script.Stmt
 		h.Interval, _ = g.c.number(x.kids[3])
 		g.histogram(info, x, h)
 	}
+	if x.typ.Kind == Tseries {
+		g.histogram(info, x, g.c.seriesOf(x))
+		return script.Accumulate{To: e, X: g.num(x.kids[0]), At: call(wallCode), Near: near}
+	}
 	return script.Accumulate{To: e, X: g.num(x.kids[0]), Near: near}
 }
 
 func (g *generator) histogram(info *mapInfo, x *node, h script.Histogram) {
 	if old := info.array.Histogram; old.Kind != script.NoHistogram && old != h {
-		if h.Kind == script.Linear {
-			g.fail(x.at, "Different lhist bounds in a single map unsupported")
+		if h.Kind != script.Powers {
+			g.fail(x.at, "Different %s bounds in a single map unsupported", x.text)
 		}
 		g.fail(x.at, "Different bits in a single hist, had %d now %d", old.Bits, h.Bits)
 	}

@@ -80,6 +80,8 @@ func (c *checker) newestCall(n *node) *Type {
 		return c.option(n)
 	case "find":
 		return c.findType(n)
+	case "tseries":
+		return c.series(n)
 	case "container_of":
 		return c.container(n)
 	case "is_literal":
@@ -129,7 +131,7 @@ func (c *checker) newestCall(n *node) *Type {
 		n.known = true
 		c.oldCall(n)
 		return boolT
-	case "signal_thread", "write_user", "dw_ustack", "tseries", "kfunc_exist", "kfunc_allowed":
+	case "signal_thread", "write_user", "dw_ustack", "kfunc_exist", "kfunc_allowed":
 		for _, k := range n.kids {
 			c.expr(k)
 		}
@@ -169,7 +171,7 @@ func (c *checker) newestCall(n *node) *Type {
 // newestRefusals are functions of 0.27 that are not there, with the reason.
 var newestRefusals = map[string]string{
 	"signal_thread": "there is no task to send a signal to", "write_user": "a probe cannot write a program's memory here",
-	"dw_ustack": "programs' stacks are walked by their frame pointers alone", "tseries": "time series are not there",
+	"dw_ustack":   "programs' stacks are walked by their frame pointers alone",
 	"kfunc_exist": "scripts call no functions of the kernel's here", "kfunc_allowed": "scripts call no functions of the kernel's here",
 }
 

@@ -117,15 +117,16 @@ func (s *Script) printMap(t *script.Thread, m *mapInfo, top, div int64) {
 		return
 	}
 	m.sort(list)
+	latest := m.latest(list)
 	if div == 0 {
 		div = 1
 	}
-	if top > 0 && int64(len(list)) > top && m.val.Kind != Stats {
+	if top > 0 && int64(len(list)) > top && m.val.Kind != Stats && m.val.Kind != Tseries {
 		list = list[int64(len(list))-top:]
 	}
 	var b strings.Builder
 	if s.json {
-		s.jsonMap(&b, t, m, list, div)
+		s.jsonMap(&b, t, m, list, div, latest)
 	} else {
 		for i, e := range list {
 			if i > 0 && !m.val.isStack() && m.val.Kind != Ksym && m.val.Kind != Usym && m.val.Kind != Inet {
@@ -136,12 +137,12 @@ func (s *Script) printMap(t *script.Thread, m *mapInfo, top, div int64) {
 				b.WriteString("[" + s.keyText(t, m, e.Key) + "]")
 			}
 			b.WriteByte(':')
-			if m.val.Kind == Hist || m.val.Kind == Lhist {
+			if m.val.Kind >= Hist {
 				b.WriteByte('\n')
 			} else {
 				b.WriteByte(' ')
 			}
-			b.WriteString(s.entry(t, m, e, div))
+			b.WriteString(s.entry(t, m, e, div, latest))
 		}
 		b.WriteByte('\n')
 		if !s.newest && (m.val.kind() == Avg || m.val.Kind == Stats) {
@@ -151,7 +152,7 @@ func (s *Script) printMap(t *script.Thread, m *mapInfo, top, div int64) {
 	t.Print([]byte(b.String()))
 }
 
-func (s *Script) jsonMap(b *strings.Builder, t *script.Thread, m *mapInfo, list []script.Entry, div int64) {
+func (s *Script) jsonMap(b *strings.Builder, t *script.Thread, m *mapInfo, list []script.Entry, div int64, latest uint64) {
 	if len(list) == 0 {
 		return
 	}
@@ -159,6 +160,8 @@ func (s *Script) jsonMap(b *strings.Builder, t *script.Thread, m *mapInfo, list 
 	switch m.val.Kind {
 	case Hist, Lhist:
 		kind = "hist"
+	case Tseries:
+		kind = "tseries"
 	case Avg, Stats:
 		kind = "stats"
 	}
@@ -174,7 +177,7 @@ func (s *Script) jsonMap(b *strings.Builder, t *script.Thread, m *mapInfo, list 
 			// A key that is a string has been made fit for JSON before, as bpftrace does it.
 			b.WriteString(`"` + jsonText(s.keyText(t, m, e.Key)) + `": `)
 		}
-		b.WriteString(s.entry(t, m, e, div))
+		b.WriteString(s.entry(t, m, e, div, latest))
 	}
 	if m.key.Kind != None {
 		b.WriteByte('}')
@@ -188,8 +191,8 @@ func (s *Script) keyText(t *script.Thread, m *mapInfo, key []byte) string {
 	return s.render(t, m.key, n, text, true, 1)
 }
 
-// entry is the value of an element.
-func (s *Script) entry(t *script.Thread, m *mapInfo, e script.Entry, div int64) string {
+// entry is the value of an element. A series ends with the interval latest.
+func (s *Script) entry(t *script.Thread, m *mapInfo, e script.Entry, div int64, latest uint64) string {
 	st := e.Stats
 	avg := int64(0)
 	if st.Count > 0 {
@@ -214,6 +217,8 @@ func (s *Script) entry(t *script.Thread, m *mapInfo, e script.Entry, div int64) 
 		return s.histogram(&m.array.Histogram, st.Buckets, div)
 	case Lhist:
 		return s.histogram(&m.array.Histogram, st.Buckets, 1)
+	case Tseries:
+		return s.series(&m.array.Histogram, st.Buckets, latest)
 	}
 	return s.render(t, m.val, e.Int, e.Text, false, div)
 }

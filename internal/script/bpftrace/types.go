@@ -43,12 +43,13 @@ const (
 	Stats
 	Hist
 	Lhist
+	Tseries
 )
 
 var kindNames = [...]string{
 	"none", "void", "int", "pointer", "record", "array", "string", "buffer", "tuple", "inet", "ksym_t", "usym_t", "kstack", "ustack",
 	"stack_mode", "timestamp_mode", "timestamp", "username", "mac_address", "cgroup_path_t", "strerror_t",
-	"count_t", "sum_t", "min_t", "max_t", "avg_t", "stats_t", "hist_t", "lhist_t",
+	"count_t", "sum_t", "min_t", "max_t", "avg_t", "stats_t", "hist_t", "lhist_t", "tseries_t",
 }
 
 func (k Kind) String() string { return kindNames[k] }
@@ -431,7 +432,7 @@ func (t *Type) core() script.Type {
 	switch t.Kind {
 	case Integer, Pointer, Ksym, Username, CgroupPath, Strerror, Count, Sum:
 		return script.Int
-	case Min, Max, Avg, Stats, Hist, Lhist:
+	case Min, Max, Avg, Stats, Hist, Lhist, Tseries:
 		return script.Stat
 	case None, Void, StackMode, TimestampMode:
 		return script.Int
