@@ -258,14 +258,16 @@ hostile: build ## attack the program for DURATION (10m), as a hostile user would
 	@go run ./internal/tools/hostile -for $(DURATION) $(if $(SEED),-seed $(SEED)) bin/kprobelab $(if $(IMAGE),$(call quoted,$(IMAGE)))
 
 bench: deps ## all benchmarks, with allocations
-	@go test -run '^$$' -bench . -benchmem ./...
+	@go test -v -run '^$$' -bench . -benchmem ./... 2>&1 | scripts/measured.sh
 
 bench-docs: build ## measure what a hit costs, and write docs/measured/cost.md and its plot
 	@scripts/bench-docs.sh bin/kprobelab
 
 bench-booted: deps ## a program on a booted kernel, under QEMU and here; going back, and memory of many machines
-	@go test -run '^$$' -bench '^BenchmarkFilesBesideQEMU$$' -benchtime 20000x -count $(or $(COUNT),3) -timeout 1h ./internal/integration/running 2>&1 | scripts/measured.sh
-	@go test -run '^$$' -bench '^BenchmarkBooted' -timeout 1h ./kprobestest 2>&1 | scripts/measured.sh
+	@rc=0; \
+		go test -v -run '^$$' -bench '^BenchmarkFilesBesideQEMU$$' -benchtime 20000x -count $(or $(COUNT),3) -timeout 1h ./internal/integration/running 2>&1 | scripts/measured.sh || rc=1; \
+		go test -v -run '^$$' -bench '^BenchmarkBooted' -timeout 1h ./kprobestest 2>&1 | scripts/measured.sh || rc=1; \
+		exit $$rc
 
 bench-qemu: build ## the same on real kernels under QEMU's emulation, side by side, into docs/measured/cost-qemu.md
 	@scripts/bench-qemu.sh bin/kprobelab

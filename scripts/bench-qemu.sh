@@ -8,8 +8,8 @@
 # second has no PREEMPTION, which boosting needs), CPU=qemu64 the processor,
 # BOOTS=2 how often each kernel boots before KPROBELAB's turn, and again after
 # it, ROUNDS=4 its rounds in each boot, BENCH the options of kprobelab bench
-# (handlers in guest code, as the real kernel's are; rounds that are short and
-# many: those that something else interrupts are then fewer than half),
+# (rounds that are short and many: those that something else interrupts are then
+# fewer than half),
 # KPROBELAB_QEMU and KPROBELAB_CC other tools.
 # Ends with 77 when something cannot be had, or a kernel did not run to its end.
 set -eu
@@ -55,7 +55,7 @@ real() {
 real "$@"
 say "measuring kprobelab"
 # shellcheck disable=SC2086
-"$kprobelab" bench --json ${BENCH:---handler guest --rounds 201 --hits 500} >"$work/here.json"
+"$kprobelab" bench --json ${BENCH:---rounds 201 --hits 500} >"$work/here.json"
 real "$@"
 "$kprobelab" bench --report "$work/here.json" --against "$work/figures" >"$work/table"
 cat "$work/table"
