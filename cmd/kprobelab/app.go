@@ -5,6 +5,7 @@ import (
 	"embed"
 	_ "embed"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -12,6 +13,7 @@ import (
 	"kprobelab/internal/bounded"
 	"kprobelab/internal/cmdline"
 	"kprobelab/internal/engine"
+	"kprobelab/internal/offers"
 )
 
 // groups lists the commands by purpose, in the order of the help.
@@ -71,6 +73,11 @@ func newApp(t *term) *cmdline.App {
 		}
 	}
 	return app
+}
+
+// complete answers one request of a shell's script.
+func complete(w io.Writer, words []string) {
+	newApp(newTerm(io.Discard, io.Discard)).Complete(w, words, offers.Values{Decoders: decoders})
 }
 
 func manCommand(t *term, app *cmdline.App) *cli.Command {

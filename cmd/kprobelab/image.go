@@ -11,6 +11,7 @@ import (
 
 	"kprobelab"
 	"kprobelab/decoder"
+	"kprobelab/internal/cmdline"
 	"kprobelab/internal/debuginfo"
 	"kprobelab/internal/engine"
 	"kprobelab/internal/printable"
@@ -163,10 +164,10 @@ func debuginfoOf(c *cli.Command, img *kimage.Image) *debuginfo.Info {
 }
 
 // decoders lists the values of --decoder, with a description of each.
-var decoders = []struct{ name, what string }{
-	{"x86asm", "golang.org/x/arch/x86/x86asm, put right where it is known to be wrong"},
-	{"tables", "kprobelab's own tables, several times faster"},
-	{"both", "x86asm, and every instruction once more by the tables: what differs is listed, and exits with 1"},
+var decoders = []cmdline.Choice{
+	{Value: "x86asm", What: "golang.org/x/arch/x86/x86asm, put right where it is known to be wrong"},
+	{Value: "tables", What: "kprobelab's own tables, several times faster"},
+	{Value: "both", What: "x86asm, and every instruction once more by the tables: what differs is listed, and exits with 1"},
 }
 
 // decoderFlag is --decoder for a command that takes standard without it.

@@ -42,6 +42,7 @@ var order = [][]string{
 	{"run"},
 	{"internal/mount", "run/matrix"},
 	{"kprobestest", "internal/bench", "internal/page", "doctor", "shard/merge"},
+	{"internal/offers"},
 	{"cmd/kprobelab"},
 }
 

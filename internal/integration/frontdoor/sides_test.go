@@ -152,7 +152,7 @@ func TestImagesShowTheFields(t *testing.T) {
 		}
 		for field, s := range m {
 			at := slices.IndexFunc(sides[field], func(e side) bool { return order(e.from, i.version) <= 0 && order(i.version, e.to) <= 0 })
-			require.GreaterOrEqual(t, at, 0, "%s has no line for %s", field, i.version)
+			require.GreaterOrEqual(t, at, 0, "testdata/sides.txt has no line of %s for %s: %s %s %s FIRST LAST", field, i.version, field, s.who, s.value)
 			want := sides[field][at]
 			require.Equal(t, want.who+" "+want.value, s.who+" "+s.value, "%s of %s", field, i.version)
 		}
@@ -175,7 +175,7 @@ func TestEveryFieldIsShownOnBothSides(t *testing.T) {
 	c := profile.ForRelease(last)
 	var bare []string
 	for _, f := range c.Fields() {
-		require.NotEmpty(t, sides[f.Name], "%s has no line", f.Name)
+		require.NotEmpty(t, sides[f.Name], "testdata/sides.txt has no line of %s: %s %s %v %s %s, if it shows nowhere and never changed; go test -run TestImagesShowTheFields -update with all images writes the file", f.Name, f.Name, evidence.Dated, f.Value, first, last)
 		values := map[string]bool{}
 		all := map[string]bool{}
 		for _, s := range sides[f.Name] {

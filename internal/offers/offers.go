@@ -1,8 +1,6 @@
-package main
+package offers
 
 import (
-	_ "embed"
-	"io"
 	"slices"
 	"strings"
 
@@ -22,16 +20,14 @@ import (
 	"kprobelab/profile"
 )
 
-// complete answers one request of a shell's script.
-func complete(w io.Writer, words []string) {
-	newApp(newTerm(io.Discard, io.Discard)).Complete(w, words, values{})
+// Values completes operands and the values of flags.
+type Values struct {
+	// Decoders are the values of --decoder.
+	Decoders []cmdline.Choice
 }
 
-// values offers what the program knows: kernels, symbols, profiles, scenarios.
-type values struct{}
-
 // Operand completes what is no flag: the image, then the symbols' pattern.
-func (values) Operand(r *cmdline.Completion, cmd *cli.Command, prefix string) {
+func (Values) Operand(r *cmdline.Completion, cmd *cli.Command, prefix string) {
 	switch {
 	case cmd.Name == "explore":
 		if len(r.Operands) == 0 {
@@ -104,12 +100,6 @@ var choices = map[string]func() []cmdline.Choice{
 		}
 		return list
 	},
-	"decoder": func() (list []cmdline.Choice) {
-		for _, d := range decoders {
-			list = append(list, cmdline.Choice{Value: d.name, What: d.what})
-		}
-		return list
-	},
 	"allow": func() (list []cmdline.Choice) {
 		for _, h := range hazard.All() {
 			list = append(list, cmdline.Choice{Value: string(h.ID), What: h.Sentence})
@@ -131,7 +121,7 @@ var ofFiles = []string{
 }
 
 // Value completes the value of a flag.
-func (values) Value(r *cmdline.Completion, cmd *cli.Command, flag, typed string) {
+func (v Values) Value(r *cmdline.Completion, cmd *cli.Command, flag, typed string) {
 	switch flag {
 	case "kprobe", "kretprobe", "symbol", "func":
 		offerSymbols(r, typed, "", "", (*kimage.Symbol).IsFunction)
@@ -151,7 +141,10 @@ func (values) Value(r *cmdline.Completion, cmd *cli.Command, flag, typed string)
 	if !ok {
 		list, ok = choices[flag]
 	}
-	if ok {
+	switch {
+	case flag == "decoder":
+		r.Choose(v.Decoders, typed)
+	case ok:
 		r.Choose(list(), typed)
 	}
 	if slices.Contains(ofFiles, flag) || slices.Contains(ofFiles, own) {
