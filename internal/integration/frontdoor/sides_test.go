@@ -175,7 +175,7 @@ func TestEveryFieldIsShownOnBothSides(t *testing.T) {
 	c := profile.ForRelease(last)
 	var bare []string
 	for _, f := range c.Fields() {
-		require.NotEmpty(t, sides[f.Name], "testdata/sides.txt has no line of %s: %s %s %v %s %s, if it shows nowhere and never changed; go test -run TestImagesShowTheFields -update with all images writes the file", f.Name, f.Name, evidence.Dated, f.Value, first, last)
+		require.NotEmpty(t, sides[f.Name], "testdata/sides.txt has no line of %s: %s %s %v %s %s, where no image shows it, a line for each value; go test -run TestImagesShowTheFields -update with all images writes the file", f.Name, f.Name, evidence.Dated, f.Value, first, last)
 		values := map[string]bool{}
 		all := map[string]bool{}
 		for _, s := range sides[f.Name] {
@@ -199,7 +199,7 @@ func TestEveryFieldIsShownOnBothSides(t *testing.T) {
 	for _, fields := range unshown {
 		reasons = append(reasons, fields...)
 	}
-	require.ElementsMatch(t, reasons, bare)
+	require.ElementsMatch(t, reasons, bare, "unshown, in this file, names the fields that changed between the images and that not all of them show, each with its reason")
 }
 
 // writeSides opens every image.
