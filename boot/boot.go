@@ -186,7 +186,7 @@ func (g *Guest) toStop() error {
 			return err
 		}
 		if at != g.stop {
-			return fmt.Errorf("the machine stopped at %#x, where no one asked it to", uint64(at))
+			return fmt.Errorf("the machine stopped at %#x, where boot has no breakpoint", uint64(at))
 		}
 		ours, err := g.atStop()
 		if ours || err != nil {
@@ -294,7 +294,7 @@ func (g *Guest) listen(out func(int, []byte) error) (*mailbox.Outcome, error) {
 				return nil, err
 			}
 		default:
-			return nil, fmt.Errorf("the machine stopped at %#x, where no one asked it to", uint64(at))
+			return nil, fmt.Errorf("the machine stopped at %#x, where boot has no breakpoint", uint64(at))
 		}
 	}
 }

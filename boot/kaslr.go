@@ -45,7 +45,7 @@ func (g *Guest) findKernel(gate x86.Addr) error {
 		return err
 	}
 	if at != entry {
-		return fmt.Errorf("the machine stopped at %#x, where no one asked it to", uint64(at))
+		return fmt.Errorf("the machine stopped at %#x, where boot has no breakpoint", uint64(at))
 	}
 	table, err := g.running.IDT()
 	if err != nil {
@@ -57,7 +57,7 @@ func (g *Guest) findKernel(gate x86.Addr) error {
 	}
 	handler := gateOffset(b)
 	if g.Slide = handler.Sub(gate); g.Slide < 0 || g.Slide%kaslrAlign != 0 {
-		return fmt.Errorf("the kernel's first exception is at %#x, which is no place that KASLR puts it to: %#x is where it is linked",
+		return fmt.Errorf("the kernel's first exception is at %#x, but KASLR does not put it there: it is linked at %#x",
 			uint64(handler), uint64(gate))
 	}
 	return g.debugger.Clear(entry)

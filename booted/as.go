@@ -83,7 +83,7 @@ func (k *Kernel) unwinder() (*orc.Unwinder, error) {
 func (k *Kernel) wayOut(t *kimage.Task) (x86.Addr, error) {
 	switch {
 	case t.PID == 0:
-		return 0, errors.New("it is what a CPU does that has nothing to do")
+		return 0, errors.New("it is the idle task")
 	case strings.Contains("XZ", t.State):
 		return 0, errors.New("it has ended")
 	case strings.Contains("Tt", t.State):

@@ -64,7 +64,7 @@ func (c *cpu) runCounted(k *block) bool {
 	return c.runBlock(k)
 }
 
-// due is what is to be done before a block: it returns true if the loop has to look again.
+// due does the pending work before a block: it returns true if the loop has to look again.
 func (c *cpu) due() bool {
 	e, b := c.e, c.e.b
 	if b.board.Turn || e.Instrs >= b.board.Limit || e.Work > e.Allowance || e.Expired.Load() != 0 {

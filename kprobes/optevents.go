@@ -74,7 +74,7 @@ type OptEvent struct {
 	// two runs.
 	Step int
 	Kind OptKind
-	// Probe is the aggregator, nil for a step that is about no one probe.
+	// Probe is the aggregator, nil for a step that concerns no single probe.
 	Probe *Kprobe
 	// Addr is the probed address; of OptOptimized the detour buffer.
 	Addr x86.Addr

@@ -79,7 +79,7 @@ func newStepWriter(w io.Writer, st colour.Style) *stepWriter {
 	return &stepWriter{w: w, style: st, last: map[int]x86.PtRegs{}}
 }
 
-// who is the number that all steps of a hit share: the CPU, or a program's thread.
+// who is the number of a hit, in all its steps: the CPU, or a program's thread.
 func (w Where) who() int {
 	if w.PID != 0 {
 		return w.Task

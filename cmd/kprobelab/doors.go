@@ -44,7 +44,7 @@ func (p *kernelDoor) probes() []cli.Flag {
 		&cli.BoolFlag{Name: "no-settle", Destination: &p.NoSettle,
 			Usage: "do not let the jump optimizer run before the calls: probes wait in its queue for its timer"},
 		&cli.StringSliceFlag{Name: "sysctl", Destination: &p.Sysctls,
-			Usage: "set a sysctl first, `NAME=VALUE`: debug.kprobes-optimization=0, and for exec those of the guest (repeatable)"},
+			Usage: "set a sysctl first, `NAME=VALUE`: debug.kprobes-optimization=0, and for exec the guest's sysctls (repeatable)"},
 		&cli.StringFlag{Name: "film", Destination: &p.film, Usage: "write all states of the run to `FILE`, which the page plays: kprobelab serve"},
 		&cli.BoolFlag{Name: "dmesg", Destination: &p.Dmesg, Usage: "on a booted kernel, print what each call and program made it log"},
 		debuginfoFlag(),

@@ -16,7 +16,7 @@ type cause struct {
 	// means every decoder, a user's own too: processors differ there.
 	decoders []string
 	applies  func(q []byte, ours, theirs Answer) bool
-	// Why says who is right.
+	// why names the decoder that is right, and the reason.
 	why string
 }
 

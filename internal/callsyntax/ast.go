@@ -12,7 +12,7 @@ type Call struct {
 	// Name is the function's symbol, "module:name" where one is meant.
 	Name string
 	Args []Arg
-	// Col is where the name stands in the text, in bytes from 1.
+	// Col is the column of the name in the text, in bytes from 1.
 	Col int
 }
 
@@ -29,7 +29,7 @@ func (c Call) String() string {
 type Arg interface {
 	// String writes the argument so that Parse reads it back.
 	String() string
-	// Column is where it stands in the text, in bytes from 1.
+	// Column is its column in the text, in bytes from 1.
 	Column() int
 }
 

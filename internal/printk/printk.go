@@ -31,7 +31,7 @@ func (r Record) String() string {
 	return fmt.Sprintf("[%5d.%06d] %s", r.Nanos/1e9, r.Nanos%1e9/1e3, r.Text)
 }
 
-// Log is where a kernel's log is.
+// Log reads a kernel's log from memory.
 type Log struct {
 	read func(x86.Addr, []byte) error
 	prb  x86.Addr

@@ -153,7 +153,7 @@ func (q *queue) drop(s Signal) {
 	}
 }
 
-// next is which signal is taken first (next_signal).
+// next returns the signal that is taken first (next_signal).
 func (q *queue) next(blocked sigset) Signal {
 	s := q.set() &^ blocked
 	if s&synchronous != 0 {

@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// ScanOutput is where a scan is shown.
+// ScanOutput holds the writers that a scan is shown on.
 type ScanOutput struct {
 	// Err gets the heading, and the totals of Own and Bare, where rows are data on Out.
 	Out, Err io.Writer

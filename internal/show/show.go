@@ -81,7 +81,7 @@ func Value(rax uint64, t Type) string {
 	return strconv.FormatInt(n, 10) + inHex(rax<<bits>>bits)
 }
 
-// kernelHalf is where the kernel's half of the address space begins.
+// kernelHalf is the first address of the kernel's half of the address space.
 const kernelHalf = 0xffff800000000000
 
 // unknown writes a value without a type: it tells an address of the kernel,

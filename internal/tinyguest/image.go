@@ -1,4 +1,4 @@
-// Package tinyguest is what the tests of machines run: an image of hand-assembled
+// Package tinyguest is a guest for tests of machines: an image of hand-assembled
 // functions, and a receiver of traps made of functions.
 //
 // It must not know engines.

@@ -12,7 +12,7 @@ import (
 	"kprobelab/internal/bounded"
 )
 
-// Usage is what became of a pool.
+// Usage counts the instances of a pool that were used and missed.
 type Usage struct {
 	Probe     string `json:"probe"`
 	MaxActive int    `json:"maxactive"`

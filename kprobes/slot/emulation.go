@@ -7,7 +7,7 @@ import (
 	"kprobelab/x86"
 )
 
-// Kind is which routine emulates an instruction.
+// Kind names the routine that emulates an instruction.
 type Kind uint8
 
 // The routines, one for each function of the kernel.

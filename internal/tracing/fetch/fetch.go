@@ -43,7 +43,7 @@ type Recorder struct {
 	// EntryArgs.
 	Entry     []byte
 	EntryArgs []int
-	// FileBase is where the probed file begins in memory.
+	// FileBase is the address of the probed file's beginning in memory.
 	FileBase uint64
 	// EmptyFaults: an empty text of a program's memory is a fault.
 	EmptyFaults bool
