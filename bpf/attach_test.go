@@ -92,3 +92,56 @@ func TestTrafficControlWithoutItsModules(t *testing.T) {
 		}
 	})
 }
+
+const pairs = `
+int primary, peer;
+SEC("netkit/primary") int enters(void *skb) { primary++; return 2; }
+SEC("netkit/peer") int leaves(void *skb) { peer++; return 2; }
+`
+
+// TestDevicesOfNetkit: a program hangs on a new pair of devices, and sees what is sent over it; kernels before 6.7 have no such devices. Nothing of them is left.
+func TestDevicesOfNetkit(t *testing.T) {
+	with := func(_ *testing.T, _ *kprobelab.Lab, o *bpf.Options) {
+		o.Workload = "for d in /sys/class/net/*; do ip link set ${d##*/} up; done; ip addr add 192.0.2.1/24 dev kprobelab0; ping -c 1 -W 1 192.0.2.2 >/dev/null; true"
+	}
+	eachKernel(t, compiled(t, pairs), with, func(t *testing.T, l *kprobelab.Lab, a *answer.Object) {
+		if r := l.Image.Release(); strings.HasPrefix(r, "5.10.") || strings.HasPrefix(r, "6.1.") {
+			for _, p := range a.Programs {
+				require.Equal(t, "not attached", p.Word(), "%+v", p)
+				require.Contains(t, p.AttachError, "ENOTSUP")
+			}
+			return
+		}
+		attached(t, a)
+		require.Empty(t, a.Run.Error)
+		require.Regexp(t, `"primary":[1-9]`, string(bss(a)))
+		require.NotContains(t, inGuest(t, l, "ls /sys/class/net"), "kprobelab")
+	})
+}
+
+const sessions = `
+int multi, leaves, both;
+SEC("kprobe.multi/vfs_unlin?") int enters(void *ctx) { multi++; return 0; }
+SEC("kretprobe.multi/vfs_unlin?") int returns(void *ctx) { leaves++; return 0; }
+SEC("kprobe.session/vfs_unlin?") int session(void *ctx) { both++; return 0; }
+`
+
+// TestMultiProbesSeeCalls: multi-probes come with 5.18 and CONFIG_FPROBE, sessions, which are at entry and return, with 6.10.
+func TestMultiProbesSeeCalls(t *testing.T) {
+	with := func(_ *testing.T, _ *kprobelab.Lab, o *bpf.Options) {
+		o.Workload = "for i in 1 2 3; do echo >/tmp/f; rm /tmp/f; done"
+	}
+	eachKernel(t, compiled(t, sessions), with, func(t *testing.T, l *kprobelab.Lab, a *answer.Object) {
+		var words []string
+		for _, p := range a.Programs {
+			words = append(words, p.Name+" "+p.Word())
+		}
+		got := strings.Join(words, ", ") + " " + string(bss(a))
+		switch r := l.Image.Release(); {
+		case strings.HasPrefix(r, "5.10."), strings.HasPrefix(r, "6.1."):
+			require.Equal(t, "enters not attached, returns not attached, session not attached ", got)
+		default:
+			require.Equal(t, `enters attaches, returns attaches, session attaches {"multi":3,"leaves":3,"both":6}`, got)
+		}
+	})
+}

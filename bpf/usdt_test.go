@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,7 +41,14 @@ _.stapsdt.base: .space 1
 semaphore: .2byte 0
 .text
 .globl _start
+.type twice_a, @function
+twice_a: ret
+.type twice_b, @function
+twice_b: ret
 _start:
+	call twice_a
+	call twice_b
+	call twice_b
 	movl $-7, %edi
 	movabs $0x1122334455667788, %rax
 	push %rax
@@ -167,6 +175,38 @@ func TestTracepointsOfAProgramThatMoves(t *testing.T) {
 		}
 		attached(t, a)
 		require.Equal(t, `{"hits":2,"count":6,"numbers":0,"values":[-7,1234605616436508552,287454020,-5,2,4386]}`, string(bss(a)))
+	})
+}
+
+const manyFunctions = `
+int entered, returned, both;
+SEC("uprobe.multi//traced:twice_*") int enters(void *ctx) { entered++; return 0; }
+SEC("uretprobe.multi//traced:twice_?") int leaves(void *ctx) { returned++; return 0; }
+SEC("uprobe.session//traced:twice_b") int session(void *ctx) { both++; return 0; }
+SEC("uprobe.multi//traced:nosuch*") int nosuch(void *ctx) { return 0; }
+SEC("uprobe.multi//nosuch:main") int nowhere(void *ctx) { return 0; }
+`
+
+// TestFunctionsOfAProgram: multi-probes on functions of a program come with 6.6, sessions with 6.13; an older kernel refuses the program or the link.
+func TestFunctionsOfAProgram(t *testing.T) {
+	code := tracedProgram(t, "-static", "-no-pie")
+	eachKernel(t, compiled(t, manyFunctions), withTraced(code), func(t *testing.T, l *kprobelab.Lab, a *answer.Object) {
+		words, why := map[string]string{}, map[string]string{}
+		for _, p := range a.Programs {
+			words[p.Name], why[p.Name] = p.Word(), p.AttachError
+		}
+		multi, session, counts := "attaches", "attaches", `{"entered":3,"returned":3,"both":4}`
+		switch release := l.Image.Release(); {
+		case strings.HasPrefix(release, "5.10."), strings.HasPrefix(release, "6.1."):
+			multi, session, counts = "not attached", "not attached", ""
+			require.Contains(t, why["enters"], "EINVAL")
+		case strings.HasPrefix(release, "6.12."):
+			session, counts = "not attached", `{"entered":3,"returned":3,"both":0}`
+		}
+		require.Equal(t, map[string]string{"enters": multi, "leaves": multi, "session": session, "nosuch": "not attached", "nowhere": "loads"}, words)
+		require.Equal(t, "/traced has no function nosuch*", why["nosuch"])
+		require.Contains(t, why["nowhere"], "the guest has no /nosuch")
+		require.Equal(t, counts, string(bss(a)))
 	})
 }
 

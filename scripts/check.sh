@@ -131,7 +131,7 @@ tests_race() {
 	# bpf: what one kernel after another is asked; TestShardsOfBPFAreOneRun asks several at once
 	guests="$guests|^Test(VariablesOfTheConfiguration|TypesThat(AreNotThere|AreNone)|Contracts(ThatAreNone)?|FlagsOfALoad|MapsOfStacksWithoutASize|DamagedObjects|ObjectsOfBadWill|FieldsOfTheKernels|TypesOfAFile|Runs(WithoutEnd)?|LossesOfARun|CoverageIsTheLogOfBranches)\$"
 	# bpf/*attach*_test.go
-	guests="$guests|^Test(TrafficControl(SeesPackets|WithoutItsModules)|TracepointsOfAProgram(ThatMoves)?|VariablesOfTheKernel|RoutesAndRedirections|StructuresThat(ALinkRegisters|TheKernelRefuses)|StructuresOfPrograms)\$"
+	guests="$guests|^Test(TrafficControl(SeesPackets|WithoutItsModules)|TracepointsOfAProgram(ThatMoves)?|FunctionsOfAProgram|DevicesOfNetkit|MultiProbesSeeCalls|VariablesOfTheKernel|RoutesAndRedirections|StructuresThat(ALinkRegisters|TheKernelRefuses)|StructuresOfPrograms)\$"
 	# shellcheck disable=SC2086
 	tests -race -short -timeout 15m -skip "$guests" $packages
 }

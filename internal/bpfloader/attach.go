@@ -69,6 +69,8 @@ func (l *loader) attachTo(s *ebpf.ProgramSpec, c *ebpf.Collection) (io.Closer, e
 		return attachProbe(kind == "kretsyscall", "__x64_sys_"+to, p)
 	case "uprobe", "uprobe.s", "uretprobe", "uretprobe.s":
 		return attachUser(kind, to, p)
+	case "uprobe.multi", "uprobe.multi.s", "uretprobe.multi", "uretprobe.multi.s", "uprobe.session", "uprobe.session.s":
+		return attachUserMulti(kind, to, s, p)
 	case "usdt", "usdt.s":
 		if to == "" {
 			return nil, unnamed(s)
@@ -93,17 +95,8 @@ func (l *loader) attachTo(s *ebpf.ProgramSpec, c *ebpf.Collection) (io.Closer, e
 		return link.AttachLSM(link.LSMOptions{Program: p})
 	case "iter", "iter.s":
 		return link.AttachIter(link.IterOptions{Program: p})
-	case "lwt_in", "lwt_out", "lwt_xmit", "lwt_seg6local":
-		return attachRoute(s, p)
-	case "xdp", "xdp.frags":
-		if to != "" {
-			return attachRedirect(s, p)
-		}
-		return link.AttachXDP(link.XDPOptions{Program: p, Interface: loopback})
-	case "tc", "classifier", "action":
-		return attachTraffic(s, p)
-	case "tcx":
-		return link.AttachRawLink(link.RawLinkOptions{Target: loopback, Program: p, Attach: s.AttachType})
+	case "lwt_in", "lwt_out", "lwt_xmit", "lwt_seg6local", "xdp", "xdp.frags", "tc", "classifier", "action", "tcx", "netkit", "netfilter":
+		return attachDevice(kind, to, s, p)
 	case "struct_ops", "struct_ops.s":
 		return l.attachOps(s, c)
 	case "perf_event":
@@ -121,13 +114,31 @@ func (l *loader) attachTo(s *ebpf.ProgramSpec, c *ebpf.Collection) (io.Closer, e
 		return attachMap(s, p)
 	case "syscall":
 		return nil, fmt.Errorf("%w: a program of syscall is called, it is attached to nothing", errNotAsked)
-	case "netfilter":
-		return link.AttachNetfilter(link.NetfilterOptions{Program: p, ProtocolFamily: 2, Hook: link.NetfilterInetPreRouting, Priority: -128})
 	}
 	if strings.HasPrefix(kind, "cgroup") || kind == "sockops" || kind == "lsm_cgroup" {
 		return link.AttachCgroup(link.CgroupOptions{Path: "/sys/fs/cgroup", Attach: s.AttachType, Program: p})
 	}
 	return nil, fmt.Errorf("%w: sections of %s are not attached yet", errNotAsked, kind)
+}
+
+// attachDevice attaches to the way of packets: a device, a route over it, or a hook of netfilter.
+func attachDevice(kind, to string, s *ebpf.ProgramSpec, p *ebpf.Program) (io.Closer, error) {
+	switch kind {
+	case "xdp", "xdp.frags":
+		if to != "" {
+			return attachRedirect(s, p)
+		}
+		return link.AttachXDP(link.XDPOptions{Program: p, Interface: loopback})
+	case "tc", "classifier", "action":
+		return attachTraffic(s, p)
+	case "tcx":
+		return link.AttachRawLink(link.RawLinkOptions{Target: loopback, Program: p, Attach: s.AttachType})
+	case "netkit":
+		return attachNetkit(s, p)
+	case "netfilter":
+		return link.AttachNetfilter(link.NetfilterOptions{Program: p, ProtocolFamily: 2, Hook: link.NetfilterInetPreRouting, Priority: -128})
+	}
+	return attachRoute(s, p)
 }
 
 func unnamed(s *ebpf.ProgramSpec) error {

@@ -343,7 +343,11 @@ func size(list asm.Instructions) (n int) {
 // line of a log without instructions.
 func (l *loader) refusal(p *ebpf.ProgramSpec, err error) string {
 	v := (*ebpf.VerifierError)(nil)
-	if !errors.As(err, &v) {
+	switch {
+	case errors.As(err, &v):
+	case errors.Is(err, unix.EFAULT):
+		return "bad address: the verifier calls it a fault of its own, or of the compiler (__bpf_trap); cilium/ebpf 0.22 gives no log with that"
+	default:
 		return withoutTarget(p, err)
 	}
 	line, n := last(v.Log)
