@@ -7,31 +7,48 @@ function start() {
   program.ready = (async () => {
     const code = document.getElementById("worker").textContent;
     const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
-    const worker = new Worker(url);
-    program.worker = worker;
-    await new Promise((done, fail) => {
-      worker.onerror = (e) => fail(new Error(e.message));
-      worker.onmessage = ({ data }) => {
-        if (data.unpacked) return unpacked(data.unpacked);
-        if (data.ready) {
-          program.module ??= data.module;
-          return done();
-        }
-        if (data.failed) return fail(new Error(data.failed));
-        if (data.ended) return ended();
-        const w = program.waiting.get(data.id);
-        program.waiting.delete(data.id);
-        const answer = JSON.parse(data.answer);
-        if (answer.error !== undefined) w.fail(Object.assign(new Error(answer.error), { offer: answer.offer }));
-        else w.done(answer);
-      };
-      worker.postMessage(program.module ? { module: program.module } : { text: document.getElementById("wasm").textContent.trim() });
-    });
-    document.getElementById("wasm").textContent = ""; // the module is there
+    const worker = new Worker(url); // it gets ready while another one unpacks
+    program.module ??= await unpack(new Worker(url));
     document.getElementById("unpacking").hidden = true;
+    await employ(worker, { module: program.module }, "ready", heard);
+    program.worker = worker;
     URL.revokeObjectURL(url);
   })();
   return program.ready;
+}
+
+// unpack has the program unpacked by a worker of its own: what it leaves behind goes with it. The text is taken out of
+// the page, piece by piece it goes to the worker.
+async function unpack(worker) {
+  const text = document.getElementById("wasm");
+  const packed = new Blob([text.textContent]);
+  text.textContent = "";
+  const module = await employ(worker, { packed }, "module", (data) => unpacked(data.unpacked));
+  worker.terminate();
+  return module;
+}
+
+// employ gives a worker its first message, and waits for the answer that has the field done. Others go to hear.
+function employ(worker, message, done, hear) {
+  return new Promise((employed, fail) => {
+    worker.onerror = (e) => fail(new Error(e.message));
+    worker.onmessage = ({ data }) => {
+      if (data.failed) fail(new Error(data.failed));
+      else if (data[done]) employed(data[done]);
+      else hear(data);
+    };
+    worker.postMessage(message);
+  });
+}
+
+// heard gives an answer to the question that waits for it.
+function heard(data) {
+  if (data.ended) return ended();
+  const w = program.waiting.get(data.id);
+  program.waiting.delete(data.id);
+  const answer = JSON.parse(data.answer);
+  if (answer.error !== undefined) w.fail(Object.assign(new Error(answer.error), { offer: answer.offer }));
+  else w.done(answer);
 }
 
 // unpacked shows how far the program is unpacked.
