@@ -255,14 +255,18 @@ class Controls {
   draw(v) {
     const m = this.machine;
     const who = [["turn", "everybody in turn"], ...v.cpus.map((c, i) => ["abcd"[i], c.name]), ["m", "the module"], ["w", "the worker"]];
-    m.update(this.at, "controls", [v.cpus.length, v.steps === 0 && v.sub, !!m.playing, m.by, m.who, m.steps(), v.schedule === (m.scenario.start ?? "")], () => [
+    m.update(this.at, "controls", [v.cpus.length, v.steps === 0 && v.sub, !!m.playing, m.by, m.who, m.steps(), v.schedule === (m.scenario.start ?? ""), !!m.undo, m.before?.name], () => [
       el("div", { class: "controls", role: "toolbar", "aria-label": "Steps", onkeydown: (e) => this.key(e) },
         m.button("begin", "Begin again", () => m.begin(), { class: "begin" }),
         m.button("back", "◀ Back", () => m.back(), { disabled: v.schedule === (m.scenario.start ?? "") && v.sub < 0 }),
         m.button("forward", "Forward ▶", () => m.forward(), { disabled: !m.steps(), class: "main" }),
         m.button("play", m.playing ? "Stop" : "Play", async () => m.play(), { disabled: !m.playing && !m.steps() }),
         this.select("by", "by", [["protocol", "steps of the protocol"], ["instruction", "instructions"]], m.by, (x) => { m.by = x; m.chosen(); }),
-        this.select("who", "who steps", who, m.who, (x) => { m.who = x; m.chosen(); }))]);
+        this.select("who", "who steps", who, m.who, (x) => { m.who = x; m.chosen(); })),
+      // Here they are in sight, however many lanes there are.
+      m.undo || m.before?.name ? el("div", { class: "ordered" },
+        m.undo ? m.button("undo", "Undo the change of the order", () => m.undone()) : "",
+        m.before?.name ? m.button("alone", "Hide the other run", async () => { m.before = null; m.draw(); }) : "") : ""]);
   }
 
   key(e) {

@@ -115,7 +115,7 @@ class Timeline {
       m.drawn.set("track", text);
       this.drawTrack(lanes, apart);
     }
-    m.update(this.foot, "foot", [v.steps, m.run.letters.length, this.apart, apart, !!m.undo, m.before?.name], () => this.footOf(v, apart));
+    m.update(this.foot, "foot", [v.steps, m.run.letters.length, this.apart, apart], () => this.footOf(v, apart));
     this.playhead(v);
   }
 
@@ -140,8 +140,6 @@ class Timeline {
   footOf(v, apart) {
     const m = this.machine;
     return [
-      m.undo ? m.button("undo", "Undo the change of the order", () => m.undone()) : "",
-      m.before?.name ? m.button("alone", "Hide the other run", async () => { m.before = null; m.draw(); }) : "",
       m.run.letters.length > 1 ? el("label", {}, el("input", { type: "checkbox", "data-key": "apart", checked: this.apart, onchange: (e) => { this.apart = e.target.checked; m.draw(); } }), " every step apart", this.apart && !apart ? ` (these are more than ${mostApart})` : "") : "",
       details(m, "signs", "The timeline's signs", el("p", {}, "Click a place, or drag the line. Drag a bar to another place, or use the arrow keys on it: the machine then runs in that order. A grey number is a stretch of instructions without an event; from a write until a CPU has seen it, its lane is hatched."),
         el("dl", { class: "signs" }, ...Object.entries(signs).map(([kind, [sign, text]]) => el("div", {}, el("dt", {}, el("span", { class: `mark is-${kind}` }, sign)), el("dd", {}, text))))),
