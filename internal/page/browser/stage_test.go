@@ -85,7 +85,7 @@ func TestTwoRunsOverEachOther(t *testing.T) {
 	press(t, ctx, kb.ArrowLeft)
 	until(t, ctx, `!!document.querySelector("#machine .other")`)
 	require.Contains(t, eval[string](t, ctx, `document.querySelector("#machine .differs-here").textContent`), "first difference: step 1")
-	require.NoError(t, chromedp.Do(ctx, chromedp.Focus(chromedp.CSS("[data-key=undo]")))) // it may lie at the window's lower edge
+	require.NoError(t, chromedp.Do(ctx, chromedp.Focus(chromedp.CSS("[data-key=undo]"))))
 	press(t, ctx, kb.Enter)
 	until(t, ctx, schedule+fmt.Sprintf(` === %q`, before))
 	require.False(t, eval[bool](t, ctx, `!!document.querySelector("#machine .other")`))
@@ -102,6 +102,23 @@ func TestTwoRunsOverEachOther(t *testing.T) {
 	require.NoError(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS("#careless"))))
 	until(t, ctx, `document.querySelector("#machine .differs-here")?.textContent === "first difference: step 3"`)
 	require.Contains(t, eval[string](t, ctx, `document.querySelector("#machine .head.beside").textContent`), "careful")
+}
+
+// After a change of the order, its undoing, Forward and the timeline are in sight, with four CPUs and in smaller windows, too.
+func TestUndoIsInSight(t *testing.T) {
+	ctx := tab(t, page(t)+"#watch?probes=kprobe+opt_yes&calls=opt_yes(1)%0Aopt_yes(2)%0Agcd(12,8)%0Afib(3)&release=6.1&schedule=ma3b3c2d2w3")
+	until(t, ctx, `!!watch.machine?.view && !!document.querySelector("[data-key=part1]")`)
+	eval[bool](t, ctx, `(document.querySelector("[data-key=part1]").focus(), true)`)
+	press(t, ctx, kb.ArrowLeft)
+	until(t, ctx, `!!document.querySelector("#machine [data-key=undo]") && !!document.querySelector("#machine [data-key=alone]")`)
+	for _, size := range [][2]int64{{1200, 761}, {laptopWidth, laptopHeight}} {
+		require.NoError(t, chromedp.Do(ctx, chromedp.EmulateViewport(size[0], size[1])))
+		until(t, ctx, fmt.Sprintf(`innerWidth === %d`, size[0]))
+		require.Empty(t, eval[string](t, ctx, `(scrollTo(0, 0), ["begin", "back", "forward", "play", "undo", "alone", "playhead", "module", "lane3", "worker"].filter((k) => {
+			const r = document.querySelector("#machine [data-key=" + k + "]").getBoundingClientRect();
+			return !(r.top >= 0 && r.bottom <= innerHeight && r.left >= 0 && r.right <= innerWidth);
+		}).join())`), "%v", size)
+	}
 }
 
 // Each step says what, why and where; a word of the glossary is explained by keyboard.
