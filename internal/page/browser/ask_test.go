@@ -60,6 +60,31 @@ func TestAnswersComeRowByRow(t *testing.T) {
 	require.LessOrEqual(t, eval[int](t, ctx, `window.asks.filter((q) => q.do === "answers" && q.at.includes(0)).length`), 1, "an answer that nobody waits for is not requested")
 }
 
+// The answers are about the function that is shown, whatever the form says before they are all there.
+func TestAFormThatChangesWhileAnswersCome(t *testing.T) {
+	for name, change := range map[string]string{
+		"another_source": `document.querySelector("input[name=source][value=image]").checked = true`,
+		"other_bytes":    `$("hex").value = "0f 0b"`,
+		"no_bytes":       `$("hex").value = "5g"`,
+		"another_rule":   `$("release").value = "2.6.32"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := tab(t, page(t)+"#ask")
+			until(t, ctx, `ask.done`)
+			const rows = `[...document.querySelectorAll("#code tr[data-row]")].map((r) => r.textContent)`
+			want := eval[[]string](t, ctx, rows)
+			eval[bool](t, ctx, `(window.real = question, question = async (q, f) => {
+				const answer = await window.real(q, f);
+				if (q.do === "code") { `+change+`; question = window.real; }
+				return answer;
+			}, ask.asked({ at: 1 }).then(() => true))`)
+			require.True(t, eval[bool](t, ctx, `ask.done && $("error").hidden`), eval[string](t, ctx, `$("error").textContent`))
+			require.Equal(t, want, eval[[]string](t, ctx, rows))
+			require.Equal(t, "A probe at example+1", eval[string](t, ctx, `document.querySelector("#detail h3").textContent`))
+		})
+	}
+}
+
 // The jumps of a function are arrows in the margin: one for each, red if it keeps the chosen probe from its jump.
 func TestJumpsAreArrows(t *testing.T) {
 	ctx := tab(t, page(t)+"#ask?at=1")

@@ -3,6 +3,7 @@ package browser
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"testing"
 
 	cdp "github.com/chromedp/cdproto/page"
@@ -58,4 +59,34 @@ func TestBeforeAndAfterWithoutMotion(t *testing.T) {
 	require.Equal(t, eval[string](t, ctx, `[...document.querySelectorAll("#lesson-machine [data-fly=slot] .insn")].map((c) => c.textContent).join(" ")`), said[2])
 	eval[bool](t, ctx, `lesson.machine.forward("m")`)
 	require.Equal(t, eval[string](t, ctx, cells), said[0], "without the probe")
+}
+
+// A file that comes before the program waits for it.
+func TestAFileThatComesBeforeTheProgram(t *testing.T) {
+	for name, gives := range map[string]func(ctx context.Context){
+		"dropped": func(ctx context.Context) { drop(t, ctx, "x.elf", "bm90IGFuIGltYWdl") },
+		"chosen": func(ctx context.Context) {
+			file := filepath.Join(t.TempDir(), "x.elf")
+			require.NoError(t, os.WriteFile(file, []byte("not an image"), 0o600))
+			choose(t, ctx, file)
+		},
+	} {
+		for _, view := range []string{"", "#watch", "#ask?source=image&function=gcd"} {
+			t.Run(name+view, func(t *testing.T) {
+				ctx := blank(t, true)
+				_, err := chromedp.Call(ctx, cdp.AddScriptToEvaluateOnNewDocument, cdp.AddScriptToEvaluateOnNewDocumentParams{Source: `
+					const post = Worker.prototype.postMessage, held = [];
+					Worker.prototype.postMessage = function (...a) { held.push(() => post.apply(this, a)); };
+					window.goOn = () => { Worker.prototype.postMessage = post; held.forEach((f) => f()); return true; };`})
+				require.NoError(t, err)
+				require.NoError(t, chromedp.Do(ctx, chromedp.Navigate(page(t)+view)))
+				gives(ctx)
+				eval[bool](t, ctx, `window.goOn()`)
+				until(t, ctx, `document.body.dataset.ready === "1" && $("error").textContent.includes("x.elf")`)
+				until(t, ctx, `$("status").textContent === "Ready"`)
+				require.Contains(t, eval[string](t, ctx, `$("error").textContent`), "x.elf", "the sentence stays")
+				require.True(t, eval[bool](t, ctx, goesOn))
+			})
+		}
+	}
 }

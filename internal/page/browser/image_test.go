@@ -167,7 +167,7 @@ func TestARealKernelImage(t *testing.T) {
 // choose gives the page a file, as a reader chooses it.
 func choose(t *testing.T, ctx context.Context, file string) {
 	t.Helper()
-	require.NoError(t, chromedp.Do(ctx, chromedp.SetUploadFiles("#file", []string{file})))
+	require.NoError(t, chromedp.Do(ctx, chromedp.SetUploadFiles(chromedp.CSS("#file"), []string{file})))
 }
 
 // A file that is no image, or no longer one, gets a sentence; the page goes on.

@@ -66,7 +66,7 @@ func TestTheTimelineIsTheController(t *testing.T) {
 		}
 	}
 	require.Equal(t, end, eval[string](t, ctx, moment+` + watch.machine.view.hash`))
-	require.NoError(t, chromedp.Do(ctx, chromedp.Focus("[data-key=playhead]")))
+	require.NoError(t, chromedp.Do(ctx, chromedp.Focus(chromedp.CSS("[data-key=playhead]"))))
 	press(t, ctx, kb.Home)
 	until(t, ctx, schedule+` === ""`)
 	press(t, ctx, kb.ArrowRight)
@@ -81,7 +81,7 @@ func TestTheTimelineIsTheController(t *testing.T) {
 func TestTwoRunsOverEachOther(t *testing.T) {
 	ctx := machine(t, "ma9w3")
 	before := eval[string](t, ctx, schedule)
-	require.NoError(t, chromedp.Do(ctx, chromedp.Focus("[data-key=part1]")))
+	require.NoError(t, chromedp.Do(ctx, chromedp.Focus(chromedp.CSS("[data-key=part1]"))))
 	press(t, ctx, kb.ArrowLeft)
 	until(t, ctx, `!!document.querySelector("#machine .other")`)
 	require.Contains(t, eval[string](t, ctx, `document.querySelector("#machine .differs-here").textContent`), "first difference: step 1")
@@ -92,7 +92,7 @@ func TestTwoRunsOverEachOther(t *testing.T) {
 
 	// A worker before the module has nothing to do.
 	ctx = machine(t, "mw")
-	require.NoError(t, chromedp.Do(ctx, chromedp.Focus("[data-key=part1]")))
+	require.NoError(t, chromedp.Do(ctx, chromedp.Focus(chromedp.CSS("[data-key=part1]"))))
 	press(t, ctx, kb.ArrowLeft)
 	until(t, ctx, `document.querySelector("#machine .not-needed")?.title === "worker, 1 step: not needed in this order"`)
 
@@ -130,7 +130,7 @@ func TestWordsBesideEachStep(t *testing.T) {
 	require.Contains(t, eval[string](t, ctx, `document.querySelector("#lesson-machine .because").textContent`), "In Linux 6.1: kprobe_int3_handler, arch/x86/kernel/kprobes/core.c")
 	require.True(t, strings.HasSuffix(eval[string](t, ctx, `document.querySelector("#lesson-machine .where a").href`), "/linux/v6.1/A/ident/kprobe_int3_handler"))
 	require.Equal(t, "cc", eval[string](t, ctx, `document.querySelector("#lesson-machine .cell.lit").textContent`))
-	require.NoError(t, chromedp.Do(ctx, chromedp.Focus("#lesson-machine .caption .term")))
+	require.NoError(t, chromedp.Do(ctx, chromedp.Focus(chromedp.CSS("#lesson-machine .caption .term"))))
 	press(t, ctx, kb.Enter)
 	until(t, ctx, `!$("says-term").hidden && $("says-term").textContent.startsWith("int3: the one-byte breakpoint instruction")`)
 	press(t, ctx, kb.Escape)
@@ -147,7 +147,7 @@ func TestTheFiveBytes(t *testing.T) {
 	require.Equal(t, "48", eval[string](t, ctx, `document.querySelector("#machine .byte-col .was").textContent`))
 	require.Equal(t, "DCR,JTPR", eval[string](t, ctx, `[...document.querySelectorAll("#machine .bracket")].map((b) => b.textContent).join()`))
 	there := eval[int](t, ctx, `watch.machine.view.steps`)
-	require.NoError(t, chromedp.Do(ctx, chromedp.Click(`#machine [data-key=byte2]`)))
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`#machine [data-key=byte2]`))))
 	until(t, ctx, fmt.Sprintf(`watch.machine.view.steps < %d && document.querySelector("#machine .asked").textContent.includes("was written in this step")`, there))
 	require.Contains(t, eval[string](t, ctx, `document.querySelector("#machine .caption").textContent`), "text_poke writes the tail")
 	require.Equal(t, "cc", eval[[]string](t, ctx, cells)[0])

@@ -58,14 +58,14 @@ func TestWatchByKeyboard(t *testing.T) {
 	require.Equal(t, []string{moves[1], moves[2], moves[3], moves[2], moves[1]}, moves[1:])
 
 	ctx = machine(t, "ma2b2")
-	require.NoError(t, chromedp.Do(ctx, chromedp.Focus("[data-key=part2]")))
+	require.NoError(t, chromedp.Do(ctx, chromedp.Focus(chromedp.CSS("[data-key=part2]"))))
 	press(t, ctx, kb.ArrowLeft)
 	until(t, ctx, schedule+` === "mb2a2"`)
 	require.Equal(t, "part1", eval[string](t, ctx, `document.activeElement.dataset.key`), "the focus goes with the part")
-	require.NoError(t, chromedp.Do(ctx, chromedp.Focus("[data-key=apart]")))
+	require.NoError(t, chromedp.Do(ctx, chromedp.Focus(chromedp.CSS("[data-key=apart]"))))
 	press(t, ctx, " ")
 	until(t, ctx, `document.querySelectorAll(".bars li").length === 5`)
-	require.NoError(t, chromedp.Do(ctx, chromedp.Focus("[data-key=part2]")))
+	require.NoError(t, chromedp.Do(ctx, chromedp.Focus(chromedp.CSS("[data-key=part2]"))))
 	press(t, ctx, kb.ArrowRight)
 	until(t, ctx, schedule+` === "mbaba"`)
 }
@@ -75,7 +75,7 @@ func TestTheOrderIsDragged(t *testing.T) {
 	ctx := machine(t, "ma2b2")
 	require.NoError(t, chromedp.Do(ctx, chromedp.DragAndDrop("[data-key=part2]", "[data-key=part1]")))
 	until(t, ctx, schedule+` === "mb2a2"`)
-	require.NoError(t, chromedp.Do(ctx, chromedp.Click("[data-key=apart]")))
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS("[data-key=apart]"))))
 	until(t, ctx, `document.querySelectorAll(".bars li").length === 5`)
 	require.NoError(t, chromedp.Do(ctx, chromedp.DragAndDrop("[data-key=part4]", "[data-key=part2]")))
 	until(t, ctx, schedule+` === "mbaba"`)
@@ -91,7 +91,7 @@ func TestTheOrderIsDragged(t *testing.T) {
 
 func TestPlayGoesOnByItself(t *testing.T) {
 	ctx := machine(t, "m")
-	require.NoError(t, chromedp.Do(ctx, chromedp.Focus("[data-key=play]")))
+	require.NoError(t, chromedp.Do(ctx, chromedp.Focus(chromedp.CSS("[data-key=play]"))))
 	press(t, ctx, kb.Enter)
 	until(t, ctx, `watch.machine.view.steps > 3`)
 	require.Equal(t, "play", eval[string](t, ctx, `document.activeElement.dataset.key`), "the focus stays")
@@ -117,11 +117,11 @@ func TestAReleaseMarksWhatItChanges(t *testing.T) {
 func TestAFunctionsBytesAreEdited(t *testing.T) {
 	ctx := tab(t, page(t)+"#ask?source=image&function=gcd&release=5.10")
 	until(t, ctx, `ask.of?.name === "gcd"`)
-	require.NoError(t, chromedp.Do(ctx, chromedp.Click("#edit")))
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS("#edit"))))
 	until(t, ctx, `ask.of?.name === "example"`)
 	require.Equal(t, "5.10", eval[string](t, ctx, `ask.of.profile`))
 	require.Equal(t, eval[int](t, ctx, `ask.of.size`), eval[int](t, ctx, `$("hex").value.split(" ").length`))
-	require.NoError(t, chromedp.Do(ctx, chromedp.SendKeys("#hex", " 0f 0b")))
+	require.NoError(t, chromedp.Do(ctx, chromedp.SendKeys(chromedp.CSS("#hex"), " 0f 0b")))
 	until(t, ctx, `ask.of.bytes.at(-1).value === "0b"`)
 }
 
@@ -129,7 +129,7 @@ func TestAFunctionsBytesAreEdited(t *testing.T) {
 func TestAFunctionIsWrittenInAssembly(t *testing.T) {
 	ctx := tab(t, page(t)+"#ask?release=6.1&hex=55+eb+01+90+c3")
 	until(t, ctx, `ask.of?.size === 5`)
-	require.NoError(t, chromedp.Do(ctx, chromedp.Click("input[value=asm]")))
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS("input[value=asm]"))))
 	until(t, ctx, `$("asm").value.startsWith("push %rbp\njmp +0x4")`)
 	until(t, ctx, `$("error").hidden && ask.of?.size === 5`)
 	eval[bool](t, ctx, `($("asm").value = "top: dec %rdi\njne top\nret", $("asm").dispatchEvent(new Event("input")), true)`)
@@ -141,7 +141,7 @@ func TestAFunctionIsWrittenInAssembly(t *testing.T) {
 	until(t, ctx, `$("error").textContent.includes("there is no instruction frob")`)
 	eval[bool](t, ctx, `($("asm").value = "nop", $("asm").dispatchEvent(new Event("input")), true)`)
 	until(t, ctx, `$("error").hidden && ask.of?.size === 1`)
-	require.NoError(t, chromedp.Do(ctx, chromedp.Click("input[value=hex]")))
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS("input[value=hex]"))))
 	until(t, ctx, `$("hex").value === "90"`)
 }
 
@@ -174,7 +174,7 @@ func TestForwardComesBackToWhatBackHasLeft(t *testing.T) {
 	}
 	require.Equal(t, first[2], there())
 	require.Equal(t, first[3:], forward(4))
-	require.NoError(t, chromedp.Do(ctx, chromedp.Click("[data-key=begin]")))
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS("[data-key=begin]"))))
 	until(t, ctx, schedule+` === ""`)
 	require.Equal(t, first, forward(7))
 }
@@ -185,7 +185,7 @@ func TestForwardAtTheEnd(t *testing.T) {
 	eval[bool](t, ctx, `(async () => { while (await watch.machine.forward()); return true; })()`)
 	require.Contains(t, eval[string](t, ctx, `document.querySelector("#machine .caption").textContent`), "Nobody has anything left to do")
 	require.Equal(t, "true", eval[string](t, ctx, `document.querySelector("[data-key=forward]").getAttribute("aria-disabled")`))
-	require.NoError(t, chromedp.Do(ctx, chromedp.Focus("[data-key=forward]")))
+	require.NoError(t, chromedp.Do(ctx, chromedp.Focus(chromedp.CSS("[data-key=forward]"))))
 	press(t, ctx, kb.Enter)
 	require.Equal(t, "forward", eval[string](t, ctx, `document.activeElement.dataset.key`))
 }
@@ -252,7 +252,7 @@ func TestTheLinkToTheContentAndTheViews(t *testing.T) {
 func TestTheOrderIsOneTabStop(t *testing.T) {
 	ctx := machine(t, "ma2b2a2")
 	require.Equal(t, 1, eval[int](t, ctx, `document.querySelectorAll(".bars li button[tabindex='0']").length`))
-	require.NoError(t, chromedp.Do(ctx, chromedp.Focus("[data-key=part0]")))
+	require.NoError(t, chromedp.Do(ctx, chromedp.Focus(chromedp.CSS("[data-key=part0]"))))
 	press(t, ctx, kb.ArrowDown)
 	require.Equal(t, "part1", eval[string](t, ctx, `document.activeElement.dataset.key`))
 }

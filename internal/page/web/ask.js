@@ -2,7 +2,7 @@
 
 const exampleCode = "55 48 89 e5 eb 03 90 48 d1 e0 eb fa 90 90 90 90 90 90 c3";
 
-// ask.of is the function on the page, ask.at the chosen byte, ask.explained the answer about one; ask.before is
+// ask.of is the function on the page, with the question that was asked for it, ask.at the chosen byte, ask.explained the answer about one; ask.before is
 // the same function by the release that was chosen before. ask.done: all answers of ask.of are there.
 const ask = { of: null, at: null, open: null, turn: 0, before: null, done: false };
 
@@ -94,11 +94,12 @@ ask.asked = async ({ at }) => {
   complain(null);
   $("status").textContent = asking;
   try {
-    const [f, offset] = from === "image" ? await imageFunction() : [await question({ do: "code", lay: true, ...own() })];
+    const code = own();
+    const [f, offset, of] = from === "image" ? await imageFunction() : [await question({ do: "code", lay: true, ...code }), null, code];
     if (turn !== ask.turn) return; // a later question is under way
     if (!sameFunction(f, ask.of)) ask.before = null;
     else if (f.profile !== ask.of.profile && ask.done) ask.before = ask.of;
-    ask.of = f && { ...f, from };
+    ask.of = f && { ...f, from, question: of };
     ask.done = false;
     at ??= offset || null;
     ask.at = f && at !== null && at < f.bytes.length ? at : null;
@@ -181,8 +182,8 @@ function nextRows(rows, waiting, most) {
   return list;
 }
 
-// where names the function in a question.
-const where = () => (source() === "image" ? { ...identity(), name: ask.of.name } : own());
+// where names the function in a question: as it was asked for, whatever the form says by now.
+const where = () => ask.of.question;
 
 // own returns the reader's own code from the form.
 const own = () => ({ [source()]: $(source()).value || " ", release: $("release").value });
@@ -199,7 +200,7 @@ function carry() {
   $(source()).value = field[source()];
 }
 
-// imageFunction returns the function that is typed, and the offset that stands after it: a name, an alias,
+// imageFunction returns the function that is typed, the offset that stands after it, and its question: a name, an alias,
 // SYMBOL+OFFSET, an address.
 async function imageFunction() {
   await ask.opening?.catch(() => {}); // a file that is being opened is the one that is meant
@@ -210,11 +211,9 @@ async function imageFunction() {
   $("functions").replaceChildren(...s.found.map((f) => el("option", { value: f.name })));
   const name = s.function || s.found.find((f) => f.name === $("search").value)?.name;
   $("found").textContent = name ? "" : s.total === 0 ? "No function has this in its name." : `${s.total} functions; write more of the name, or choose one from the list.`;
-  if (!name) {
-    if (ask.direct) return [await question({ do: "function", lay: true, ...identity(), name: $("search").value })]; // an address asks for it: it is an error
-    return [null];
-  }
-  return [await question({ do: "function", lay: true, ...identity(), name }), s.offset];
+  if (!name && !ask.direct) return [null];
+  const of = { ...identity(), name: name || $("search").value }; // an address asks for one that is not there: it is an error
+  return [await question({ do: "function", lay: true, ...of }), s.offset, of];
 }
 
 // identity names the open image in a question.
@@ -250,9 +249,9 @@ async function opened(file) {
   try {
     fits(file);
     const bytes = await file.arrayBuffer();
+    await openImage({ name: file.name, release: "" }, bytes);
     document.querySelector("input[name=source][value=image]").checked = true;
     $("release").value = "";
-    await openImage({ name: file.name, release: "" }, bytes);
     const w = ask.wanted;
     ask.wanted = null;
     if (w && w.build && w.build !== ask.open.build) throw new Error(`${file.name} is another image than the address names: its build id is ${ask.open.build || "missing"}, not ${w.build}.`);
@@ -543,7 +542,7 @@ function detail(e) {
   }
   d.append(el("h4", {}, "By the rules of each release"), el("ul", { class: "releases" }));
   if (e.watch) {
-    const s = { ...e.watch, release: $("release").value || e.watch.release, ...(ask.open?.name ? { image: ask.open.name, build: ask.open.build } : {}) };
+    const s = { ...e.watch, release: $("release").value || e.watch.release, ...ask.of.question, name: undefined };
     d.append(el("p", {}, el("a", { href: `#watch?${new URLSearchParams(s.careless ? s : (delete s.careless, s))}`, class: "action" }, "Watch this probe")));
   }
   if (e.text) d.append(el("details", {}, el("summary", {}, "The same as the command line prints it, with slot and detour buffer"), el("pre", { tabindex: 0 }, e.text)));
@@ -588,15 +587,3 @@ function picture(e) {
     j.prohibited ? (j.documented ? ", prohibited" : ", prohibited by the code, not by the documentation") : ", harmless"));
   return el("div", {}, el("h4", {}, "The region"), el("p", { class: "soft small" }, "IA: where the probe is. DCR: whole instructions, copied into the detour buffer. JTPR: no jump may lead there."), el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "The region around the probe" }, table), list.length ? el("ul", {}, ...list) : "");
 }
-
-// An image may be dropped anywhere on the page.
-addEventListener("dragover", (e) => { e.preventDefault(); document.body.classList.add("over"); });
-addEventListener("dragleave", () => document.body.classList.remove("over"));
-addEventListener("drop", (e) => {
-  e.preventDefault();
-  document.body.classList.remove("over");
-  const file = e.dataTransfer.files[0];
-  if (!file || !hello) return;
-  if (place().view !== "ask") location.hash = "ask";
-  opened(file);
-});

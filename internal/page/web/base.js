@@ -74,6 +74,9 @@ async function turn() {
   }
 }
 
+// there: the program has answered, and the view of the address is shown.
+const there = new Promise((done) => addEventListener("program", done));
+
 let hello;
 async function begin() {
   $("status").textContent = "Starting …";

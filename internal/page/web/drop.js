@@ -8,15 +8,20 @@ const takers = [
   { is: (name, head) => /^\s*\{[^]*"lesson"/.test(head) || /\.json$/i.test(name), open: (file) => openLesson(file) },
 ];
 
+addEventListener("dragover", (e) => { e.preventDefault(); document.body.classList.add("over"); });
+addEventListener("dragleave", () => document.body.classList.remove("over"));
 addEventListener("drop", async (e) => {
   e.preventDefault();
-  e.stopImmediatePropagation();
   document.body.classList.remove("over");
   const file = e.dataTransfer.files[0];
-  if (!file || !hello) return;
+  if (!file) return;
+  await there; // a file that comes before the program waits for it
   const head = await file.slice(0, 256).text();
   const taker = takers.find((t) => t.is(file.name, head));
   if (taker) return taker.open(file);
-  if (place().view !== "ask") location.hash = "ask";
+  if (place().view !== "ask") await new Promise((done) => { // the view is turned to, then it gets the file
+    addEventListener("hashchange", done, { once: true });
+    location.hash = "ask";
+  });
   opened(file);
 }, true);

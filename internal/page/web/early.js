@@ -1,6 +1,6 @@
 // What is on the page before the program is: the texts of the lessons, a picture that moves, and what a reader types.
 
-// typedEarly are fields that a reader has filled in before the program could answer.
+// typedEarly are fields that a reader has filled in, with a text or a file, before the program could answer.
 const typedEarly = new Map();
 const keepTyped = (e) => e.isTrusted && e.target.id && typedEarly.set(e.target.id, e.target.value);
 addEventListener("input", keepTyped, true);
@@ -12,9 +12,9 @@ addEventListener("program", () => {
   $("early-stage")?.remove();
   for (const [id, value] of typedEarly) {
     const field = $(id);
-    if (!field || field.type === "file") continue;
-    field.value = value;
-    field.dispatchEvent(new Event("input", { bubbles: true }));
+    if (!field) continue;
+    if (field.type !== "file") field.value = value;
+    field.dispatchEvent(new Event(field.type === "file" ? "change" : "input", { bubbles: true }));
   }
 });
 
