@@ -94,7 +94,7 @@ ask.asked = async ({ at }) => {
   complain(null);
   $("status").textContent = asking;
   try {
-    const code = own();
+    const code = from === "image" ? null : own();
     const [f, offset, of] = from === "image" ? await imageFunction() : [await question({ do: "code", lay: true, ...code }), null, code];
     if (turn !== ask.turn) return; // a later question is under way
     if (!sameFunction(f, ask.of)) ask.before = null;

@@ -34,20 +34,19 @@ class FiveBytes {
     this.moved?.();
   }
 
-  // stands says where a CPU is: on a byte of the strip, in the slot, in the detour buffer, in the kernel, or elsewhere.
+  // stands says where a CPU is, or goes on after the handler in which it is: on a byte of the strip, in the slot, in the
+  // detour buffer, or elsewhere.
   stands(c, i, s, v) {
     const ip = c.regs[0] ? BigInt("0x" + c.regs[0].value) : null;
     if (ip === null && s.failed?.[i] >= 0 && /^failed/.test(c.state)) return { at: "failed", cell: s.failed[i] };
     if (ip === null) return { at: /^has returned/.test(c.state) ? "returned" : /^failed/.test(c.state) ? "failed" : "outside" };
     const from = BigInt(s.address), piece = (a, kind) => a && v.code.find((x) => x.kind === kind && BigInt(x.address) === BigInt(a));
     const within = (p) => p && ip >= BigInt(p.address) && ip <= BigInt(p.address) + BigInt(p.rows.reduce((n, r) => n + r.bytes.length, 0));
-    if (c.frame && v.events[v.sub]?.who === c.name && !["resume", "returned"].includes(v.events[v.sub]?.key)) {
-      return { at: "kernel", cell: ip >= from && ip < from + BigInt(s.cells.length) ? Number(ip - from) : null };
-    }
-    if (ip >= from && ip < from + BigInt(s.cells.length)) return { at: "cell", cell: Number(ip - from) };
-    if (within(piece(s.slot, "slot"))) return { at: "slot" };
-    if (within(piece(s.detour, "detour"))) return { at: "detour" };
-    return { at: "elsewhere", where: c.where };
+    const handler = !!c.frame && v.events[v.sub]?.who === c.name && !["resume", "returned"].includes(v.events[v.sub]?.key);
+    if (ip >= from && ip < from + BigInt(s.cells.length)) return { at: "cell", cell: Number(ip - from), handler };
+    if (within(piece(s.slot, "slot"))) return { at: "slot", handler };
+    if (within(piece(s.detour, "detour"))) return { at: "detour", handler };
+    return { at: "elsewhere", where: c.where, handler };
   }
 
   picture(s, here, lit, v, jump) {
@@ -55,7 +54,7 @@ class FiveBytes {
     const lights = (k) => mine && (lit.is.has("site") && k < 1 || lit.is.has("first") && k === 0 || lit.is.has("tail") && k > 0 && k < 5 || lit.is.has("jump") && k < 5);
     const tokens = (is) => here.map((h, i) => (is(h) ? this.token(i, h) : ""));
     const cells = s.cells.map((c, k) => el("div", { class: "byte-col" },
-      el("div", { class: "stand" }, ...tokens((h) => ["cell", "kernel", "failed"].includes(h.at) && h.cell === k)),
+      el("div", { class: "stand" }, ...tokens((h) => ["cell", "failed"].includes(h.at) && h.cell === k)),
       el("button", {
         type: "button", "data-key": `byte${k}`, tabindex: k === 0 ? 0 : -1, "data-fly": `cell${k}`,
         class: ["cell", c.begins ? "begins" : "", k >= s.dcr ? "beyond" : "", c.value !== c.was ? "poked" : "", c.changed ? "changed" : "", lights(k) ? "lit" : "", s.lands?.some((l) => l.at === k) || s.failed?.includes(k) ? "landed" : "", c.value === "cc" && c.was !== "cc" ? "int3" : "", jump && k < 5 ? "jumps" : ""].join(" ").trim(),
@@ -78,12 +77,12 @@ class FiveBytes {
       el("div", { class: "five-part", "data-fly": "slot" }, el("h3", {}, ...glossed("slot")), this.made(slot, lit.is.has("slot"), mine), el("div", { class: "stand" }, ...tokens((h) => h.at === "slot"))),
       el("div", { class: "five-part", "data-fly": "detour" }, el("h3", {}, ...glossed("detour buffer")), this.detour(detour, lit.is.has("detour"), mine, jump), el("div", { class: "stand" }, ...tokens((h) => h.at === "detour"))),
       el("div", { class: "five-part" }, el("h3", {}, s.pool ? "instances" : "elsewhere"), s.pool ? el("ul", { class: "cards" }, ...s.pool.map((c) => el("li", { class: c.who ? "card used" : "card" }, c.who ? el("strong", {}, c.who) : "free", c.who ? el("span", {}, ` returns to ${c.returns}`) : ""))) : "",
-        el("div", { class: "stand away" }, ...here.map((h, i) => (["elsewhere", "outside", "returned"].includes(h.at) || (h.at === "kernel" && h.cell === null) || (h.at === "failed" && h.cell === undefined) ? this.token(i, h) : "")))),
+        el("div", { class: "stand away" }, ...here.map((h, i) => (["elsewhere", "outside", "returned"].includes(h.at) || (h.at === "failed" && h.cell === undefined) ? this.token(i, h) : "")))),
     ];
   }
 
   token(i, h) {
-    const say = { kernel: "handler", elsewhere: h.where, outside: "not begun", returned: "returned", failed: "oops" }[h.at];
+    const say = h.handler ? "handler" : { elsewhere: h.where, outside: "not begun", returned: "returned", failed: "oops" }[h.at];
     return el("span", { class: `token who-${"abcd"[i]}${h.at === "failed" ? " failed" : ""}`, "data-fly": `cpu${i}`, title: `CPU ${i}` }, `CPU ${i}${say ? ` ${say}` : ""}`);
   }
 
