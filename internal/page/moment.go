@@ -3,6 +3,7 @@ package page
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 
 	"kprobelab/internal/bounded"
 	"kprobelab/kprobes"
@@ -62,7 +63,12 @@ func (r *run) capture(who, text string) moment {
 	}
 	for _, p := range r.probes {
 		m.probes = append(m.probes, r.state(p))
-		m.pieces = append(m.pieces, r.piecesOf(p)...)
+		for _, made := range r.piecesOf(p) {
+			// Probes at one address have one slot and one detour buffer.
+			if !slices.ContainsFunc(m.pieces, func(x piece) bool { return x.kind == made.kind && x.at == made.at }) {
+				m.pieces = append(m.pieces, made)
+			}
+		}
 		if p.rp != nil && r.registered && !r.gone {
 			m.pools = append(m.pools, pool{p.planned, r.poolOf(p)})
 		}

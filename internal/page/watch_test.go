@@ -406,6 +406,21 @@ func TestHitsOfAJprobeAreCounted(t *testing.T) {
 	require.Equal(t, 1, w.Probes[0].Hits, "after a replay, too")
 }
 
+// Two probes at one address have one slot and one detour buffer: each is shown once.
+func TestSharedMadeCodeIsShownOnce(t *testing.T) {
+	w := watch(t, one("kprobe gcd+0x5\nkprobe gcd+0x5 post", "gcd(12, 18)"))
+	w.forward("m", "instruction")
+	require.NotNil(t, w.code("slot"))
+	seen := map[string]int{}
+	for _, c := range w.Code {
+		seen[c.Address]++
+	}
+	for address, n := range seen {
+		require.Equal(t, 1, n, address)
+	}
+	require.NotEmpty(t, w.Strips[0].Slot)
+}
+
 // Code that kprobes makes is marked when it appears: a slot at the registration, a
 // detour buffer with it or later; for a return probe, too.
 func TestMadeCodeIsShown(t *testing.T) {

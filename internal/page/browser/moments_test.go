@@ -27,10 +27,14 @@ func TestEachLessonsMainMoment(t *testing.T) {
 				mainMoment(t, ctx, n)
 				as(t, ctx, look.scheme, look.media)
 				require.LessOrEqual(t, eval[int64](t, ctx, `document.documentElement.scrollWidth`), look.width, "lesson %d", n+1)
-				require.Empty(t, eval[string](t, ctx, `[...document.querySelectorAll("#lesson-machine :is(.caption, .cell, .controls button)")].filter((e) => { const b = e.getBoundingClientRect(); return b.width > 0 && (b.left < 0 || b.right > innerWidth); }).map((e) => e.textContent).join()`), "lesson %d", n+1)
+				require.Empty(t, eval[string](t, ctx, `[...document.querySelectorAll("#lesson-machine :is(.caption, .cell, .controls button)")].filter((e) => { const b = e.getBoundingClientRect(); return b.width > 0 && (b.left < 0 || b.right > innerWidth || e.scrollWidth > e.clientWidth + 1); }).map((e) => e.textContent).join()`), "lesson %d", n+1)
+				require.GreaterOrEqual(t, eval[float64](t, ctx, leastGap), 6.0, "lesson %d: the bytes touch the instruction", n+1)
 				switch look.name {
 				case "laptop", "phone":
 					require.True(t, eval[bool](t, ctx, `(() => { const b = $("verdict").getBoundingClientRect(); return b.top >= 0 && b.bottom <= innerHeight; })()`), "lesson %d: the verdict is in sight", n+1)
+					if look.name == "laptop" {
+						require.True(t, eval[bool](t, ctx, `(() => { const b = $("try").getBoundingClientRect(); return b.top >= 0 && b.bottom <= innerHeight; })()`), "lesson %d: so is what comes next", n+1)
+					}
 				case "print":
 					require.Empty(t, eval[string](t, ctx, `[...document.querySelectorAll("#lesson :is(.head button, .controls button, [type=file], .foot input)")].filter((e) => e.checkVisibility()).map((e) => e.outerHTML).join()`), "lesson %d", n+1)
 					require.Empty(t, eval[string](t, ctx, `[...document.querySelectorAll("#lesson :is(.aside, .says, .pane)")].filter((e) => e.scrollHeight > e.clientHeight + 1 && getComputedStyle(e).overflowY !== "visible").map((e) => e.className).join()`), "lesson %d: nothing is cut", n+1)
@@ -43,6 +47,13 @@ func TestEachLessonsMainMoment(t *testing.T) {
 		})
 	}
 }
+
+// leastGap is the least distance between an instruction's bytes and its words.
+const leastGap = `(() => {
+	const range = document.createRange();
+	const box = (x) => (range.selectNodeContents(x), range.getBoundingClientRect());
+	return Math.min(...[...document.querySelectorAll("#lesson-machine .code.fixed tbody tr")].filter((r) => r.checkVisibility()).map((r) => box(r.cells[3]).left - box(r.cells[2]).right));
+})()`
 
 // as sets the colours that the reader prefers, without motion, and the medium.
 func as(t *testing.T, ctx context.Context, scheme, media string) {

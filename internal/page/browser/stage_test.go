@@ -217,3 +217,57 @@ func TestForwardAtTheThumb(t *testing.T) {
 	swipe(100, 300)
 	until(t, ctx, `lesson.machine.view.steps <= 1`)
 }
+
+// In each lesson, a CPU's token stands in the part of the picture that its address is in: at a byte, in the slot, in the detour buffer; so
+// does that of a CPU in a handler, whose address is the one at which it goes on.
+func TestATokenStandsAtItsAddress(t *testing.T) {
+	ctx := tab(t, page(t)+"#lesson")
+	still(t, ctx)
+	until(t, ctx, `lesson.list?.length === 11 && !!lesson.machine?.view`)
+	seen := map[string]int{}
+	for n := range 11 {
+		eval[bool](t, ctx, fmt.Sprintf(`views.lesson.show(new URLSearchParams("n=%d")).then(() => true)`, n+1))
+		for range 40 {
+			for _, at := range eval[[]string](t, ctx, `(() => {
+				const m = lesson.machine, v = m.view, s = v.strips?.[m.parts[1].chosen];
+				if (!s) return [];
+				return v.cpus.flatMap((c, i) => {
+					if (!c.regs[0]) return [];
+					const ip = BigInt("0x" + c.regs[0].value), first = BigInt(s.address);
+					const inside = (p) => p && ip >= BigInt(p.address) && ip <= BigInt(p.address) + BigInt(p.rows.reduce((n, r) => n + r.bytes.length, 0));
+					const made = (kind, address) => address && v.code.find((x) => x.kind === kind && x.address === address);
+					const want = ip >= first && ip < first + BigInt(s.cells.length) ? "+" + (ip - first) : inside(made("slot", s.slot)) ? "slot" : inside(made("detour", s.detour)) ? "detour" : "elsewhere";
+					const token = m.parts[1].box.querySelector("[data-fly=cpu" + i + "]"), column = token.closest(".byte-col");
+					const is = column ? "+" + [...column.parentElement.querySelectorAll(".byte-col")].indexOf(column) : token.closest(".five-part").dataset.fly ?? "elsewhere";
+					return [is === want ? want.replace(/\d+/, "") : v.schedule + "/" + v.sub + ": " + token.textContent + " is at " + is + ", its address is in " + want];
+				});
+			})()`) {
+				seen[at]++
+			}
+			if !eval[bool](t, ctx, `lesson.machine.forward()`) {
+				break
+			}
+		}
+	}
+	for at := range seen {
+		require.Contains(t, []string{"+", "slot", "detour", "elsewhere"}, at)
+	}
+	require.Len(t, seen, 4, "each part has had one: %v", seen)
+}
+
+// A step that comes before the machine of another lesson is there is one of that machine.
+func TestAStepWaitsForTheMachine(t *testing.T) {
+	ctx := tab(t, page(t)+"#lesson?n=6")
+	until(t, ctx, `!!lesson.machine?.view`)
+	for _, step := range []string{"forward()", "back()", "begin()"} {
+		for _, n := range []int{10, 2, 9} {
+			require.True(t, eval[bool](t, ctx, fmt.Sprintf(`(async () => {
+				const came = views.lesson.show(new URLSearchParams("n=%d"));
+				await Promise.resolve();
+				await lesson.machine.%s;
+				await came;
+				return $("error").hidden && lesson.machine.view.schedule.startsWith(lesson.list[lesson.n].start ?? "") && lesson.n === %[1]d - 1;
+			})()`, n, step)), "%d %s", n, step)
+		}
+	}
+}

@@ -210,6 +210,7 @@ func TestNothingIsCutAndForwardStays(t *testing.T) {
 				eval[bool](t, ctx, `lesson.machine.forward()`)
 			}
 			require.Empty(t, eval[string](t, ctx, `[...document.querySelectorAll("#lesson-machine .scroll")].filter((s) => s.scrollWidth > s.clientWidth).map((s) => s.ariaLabel + " " + s.scrollWidth + " in " + s.clientWidth).join()`))
+			require.Empty(t, eval[string](t, ctx, `[...document.querySelectorAll("#lesson-machine .controls button")].filter((b) => b.scrollWidth > b.clientWidth + 1 || b.getBoundingClientRect().right > innerWidth).map((b) => b.textContent).join()`))
 			require.LessOrEqual(t, eval[int64](t, ctx, `document.documentElement.scrollWidth`), width)
 			for _, at := range []string{"[data-key=forward]", ".caption"} {
 				require.True(t, eval[bool](t, ctx, `(() => {

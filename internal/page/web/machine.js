@@ -29,8 +29,12 @@ class Machine {
   }
 
   // show goes to a state of a scenario: {probes, calls, release, careless, image}. If
-  // there is no such state, it shows an error, and goes to the beginning.
-  async show(scenario, schedule, sub, loose) {
+  // there is no such state, it shows an error, and goes to the beginning. Steps wait for it.
+  show(scenario, schedule, sub, loose) {
+    return this.coming = this.showNow(scenario, schedule, sub, loose);
+  }
+
+  async showNow(scenario, schedule, sub, loose) {
     this.stop();
     const other = this.scenario && { ...this.scenario, lead: "" };
     const alike = loose && this.view && this.run;
@@ -91,6 +95,7 @@ class Machine {
   // forward lets who step. Without it, the machine goes on in the run that is known; at its end, the chosen
   // CPU steps, or everybody in turn.
   async forward(who) {
+    await this.coming?.catch(() => {});
     this.note = "";
     const next = who ? null : this.ahead.pop() ?? (this.who === "turn" ? this.run.next(this.here(), this.by) : null);
     if (next) {
@@ -104,6 +109,7 @@ class Machine {
   }
 
   async back() {
+    await this.coming?.catch(() => {});
     const from = this.here();
     const start = this.scenario.start ?? "";
     this.note = "";
@@ -121,7 +127,8 @@ class Machine {
     await this.ask(to);
   }
 
-  begin() {
+  async begin() {
+    await this.coming?.catch(() => {});
     this.fresh();
     this.before = this.run.letters ? this.run : this.before;
     this.run = new Run();
