@@ -38,6 +38,7 @@ func TestEachLessonsMainMoment(t *testing.T) {
 				case "print":
 					require.Empty(t, eval[string](t, ctx, `[...document.querySelectorAll("#lesson :is(.head button, .controls button, [type=file], .foot input)")].filter((e) => e.checkVisibility()).map((e) => e.outerHTML).join()`), "lesson %d", n+1)
 					require.Empty(t, eval[string](t, ctx, `[...document.querySelectorAll("#lesson :is(.aside, .says, .pane)")].filter((e) => e.scrollHeight > e.clientHeight + 1 && getComputedStyle(e).overflowY !== "visible").map((e) => e.className).join()`), "lesson %d: nothing is cut", n+1)
+					require.Empty(t, eval[string](t, ctx, `[...document.querySelectorAll("#lesson p")].filter((p) => p.checkVisibility() && [...p.querySelectorAll("a, button")].some((a) => !a.checkVisibility())).map((p) => p.textContent).join()`), "lesson %d: no sentence without a part of it", n+1)
 				}
 				if os.Getenv("KPROBELAB_PICTURES") != "" {
 					picture(t, ctx, fmt.Sprintf("moment-%02d-%s", n+1, look.name))
