@@ -80,11 +80,13 @@ func TestAFileThatComesBeforeTheProgram(t *testing.T) {
 					window.goOn = () => { Worker.prototype.postMessage = post; held.forEach((f) => f()); return true; };`})
 				require.NoError(t, err)
 				require.NoError(t, chromedp.Do(ctx, chromedp.Navigate(page(t)+view)))
+				eval[bool](t, ctx, `(window.opens = 0, window.really = opened, opened = (f) => (window.opens++, window.really(f)), true)`)
 				gives(ctx)
 				eval[bool](t, ctx, `window.goOn()`)
 				until(t, ctx, `document.body.dataset.ready === "1" && $("error").textContent.includes("x.elf")`)
 				until(t, ctx, `$("status").textContent === "Ready"`)
 				require.Contains(t, eval[string](t, ctx, `$("error").textContent`), "x.elf", "the sentence stays")
+				require.Equal(t, 1, eval[int](t, ctx, `window.opens`))
 				require.True(t, eval[bool](t, ctx, goesOn))
 			})
 		}

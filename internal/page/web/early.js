@@ -2,7 +2,7 @@
 
 // typedEarly are fields that a reader has filled in, with a text or a file, before the program could answer.
 const typedEarly = new Map();
-const keepTyped = (e) => e.isTrusted && e.target.id && typedEarly.set(e.target.id, e.target.value);
+const keepTyped = (e) => e.isTrusted && e.target.id && !document.body.dataset.ready && typedEarly.set(e.target.id, e.target.value);
 addEventListener("input", keepTyped, true);
 
 // ready gives what was typed to the program that is there now.
