@@ -208,6 +208,12 @@ func (b *booting) inputs() error {
 	if !c.IsSet("exec") {
 		return nil
 	}
+	return b.program()
+}
+
+// program reads --exec, and what goes with it.
+func (b *booting) program() error {
+	c := b.c
 	input, err := programInput(c.String("stdin"), mailbox.Size)
 	if err != nil {
 		return err

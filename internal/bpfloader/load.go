@@ -77,6 +77,19 @@ func open(f files, verbose bool) (*loader, error) {
 	if spec.ByteOrder != binary.LittleEndian {
 		return nil, errors.New("it is for a big-endian machine (clang -target bpfel makes one for this)")
 	}
+	sized(spec)
+	l := &loader{
+		spec: spec, verbose: verbose, targets: map[string]*ebpf.Collection{}, described: map[*ebpf.Map]map[string]uint32{}, tried: map[string]error{},
+		typed: typed, weak: absent, kernel: btf.NewCache(),
+	}
+	if l.ops, err = readOps(object, spec); err != nil {
+		return nil, err
+	}
+	return l, l.given(f)
+}
+
+// sized gives the maps their own memory, and sizes that the kernel takes.
+func sized(spec *ebpf.CollectionSpec) {
 	for _, m := range spec.Maps {
 		m.Pinning = ebpf.PinNone // each program has maps of its own
 		m.MaxEntries = entries(m)
@@ -87,34 +100,31 @@ func open(f files, verbose bool) (*loader, error) {
 			m.InnerMap.MaxEntries = entries(m.InnerMap)
 		}
 	}
-	l := &loader{
-		spec: spec, verbose: verbose, targets: map[string]*ebpf.Collection{}, described: map[*ebpf.Map]map[string]uint32{}, tried: map[string]error{},
-		typed: typed, weak: absent, kernel: btf.NewCache(),
-	}
-	if l.ops, err = readOps(object, spec); err != nil {
-		return nil, err
-	}
+}
+
+// given takes the files that come with the object: types of the kernel, and the contract.
+func (l *loader) given(f files) error {
 	if f.types != "" {
 		text, err := bounded.ReadFile(f.types, bounded.BPFTypes)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if l.types, err = btf.LoadSpecFromReader(bytes.NewReader(text)); err != nil {
-			return nil, fmt.Errorf("the types of --btf: %w", err)
+			return fmt.Errorf("the types of --btf: %w", err)
 		}
 	}
 	if f.contract == "" {
-		return l, nil
+		return nil
 	}
 	text, err := bounded.ReadFile(f.contract, bounded.BPFContract)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	c, err := contract.Read(text)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return l, l.complete(c)
+	return l.complete(c)
 }
 
 // names are the programs that are loaded, in order.

@@ -117,6 +117,21 @@ func (r *run) begin(calls []string, probes []probe) error {
 		made.planned = at
 		r.probes = append(r.probes, made)
 	}
+	if err := r.start(calls); err != nil {
+		return err
+	}
+	r.observe()
+	for range calls {
+		r.seen = append(r.seen, r.text())
+	}
+	r.wrote(0, -1, "")
+	r.now = r.capture("", "")
+	r.before = r.now
+	return nil
+}
+
+// start gives each CPU a task with its calls.
+func (r *run) start(calls []string) error {
 	s := session.New(r.lab)
 	for cpu, line := range calls {
 		list, err := session.BindTask(r.img, line)
@@ -148,6 +163,11 @@ func (r *run) begin(calls []string, probes []probe) error {
 		}
 		r.tasks, r.calls = append(r.tasks, t), append(r.calls, list)
 	}
+	return nil
+}
+
+// observe makes a moment of each step of a hit, of the optimizer, and of a write to text.
+func (r *run) observe() {
 	r.lab.Kprobes.Observe(func(e kprobes.Event) {
 		r.countJprobe(&e)
 		m := r.capture(fmt.Sprintf("CPU %d", e.CPU), r.ofProbe(&e)+steptext.Hit(&e))
@@ -172,13 +192,6 @@ func (r *run) begin(calls []string, probes []probe) error {
 		r.add(m)
 	})
 	r.lab.Machine.OnText(nil, func(cpu int) { r.seen[cpu] = r.text() })
-	for range calls {
-		r.seen = append(r.seen, r.text())
-	}
-	r.wrote(0, -1, "")
-	r.now = r.capture("", "")
-	r.before = r.now
-	return nil
 }
 
 // ofProbe names the probe of a handler where there are several.

@@ -126,20 +126,8 @@ type Running struct {
 	status error
 }
 
-// start begins QEMU with its monitor on a socket, the console on its standard
-// files, and the debug console on a pipe.
-func (m *Machine) start(ctx context.Context, dir string) (*Running, error) {
-	r := &Running{dir: dir}
-	initrd := filepath.Join(dir, initrdName)
-	if err := m.writeInitramfs(initrd); err != nil {
-		return nil, err
-	}
-	frames, write, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer write.Close()
-	r.frames = frames
+// arguments are QEMU's, but for what confines it.
+func (m *Machine) arguments(kernel, from string) []string {
 	accel := "tcg,thread=single"
 	if m.Parallel {
 		accel = "tcg,thread=multi"
@@ -148,19 +136,11 @@ func (m *Machine) start(ctx context.Context, dir string) (*Running, error) {
 	if m.Megabytes > 0 {
 		megabytes = m.Megabytes
 	}
-	// QEMU stands in the folder: no path of the host's is in an option that it takes apart at commas.
-	program, kernel, from, err := m.absolute()
-	if err != nil {
-		return nil, err
-	}
 	args := []string{
 		"-nodefaults", "-no-user-config", "-nic", "none", "-display", "none", "-no-reboot", "-accel", accel, "-m", fmt.Sprint(megabytes), "-smp", fmt.Sprint(m.CPUs), "-cpu", m.CPU,
 		"-kernel", kernel, "-initrd", initrdName, "-append", m.commandLine(),
 		"-serial", "stdio",
 		"-qmp", "unix:" + monitorName + ",server=on,wait=off",
-	}
-	if confines(ctx, program) {
-		args = append(args, "-sandbox", confinement)
 	}
 	if m.Counted {
 		// An instruction takes 4 ns. The date and what the machine calls random are
@@ -178,6 +158,32 @@ func (m *Machine) start(ctx context.Context, dir string) (*Running, error) {
 			args = append(args, "-S") // the debugger lets it go
 		}
 		args = append(args, "-gdb", "unix:"+debuggerName+",server=on,wait=off")
+	}
+	return args
+}
+
+// start begins QEMU with its monitor on a socket, the console on its standard
+// files, and the debug console on a pipe.
+func (m *Machine) start(ctx context.Context, dir string) (*Running, error) {
+	r := &Running{dir: dir}
+	initrd := filepath.Join(dir, initrdName)
+	if err := m.writeInitramfs(initrd); err != nil {
+		return nil, err
+	}
+	frames, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer write.Close()
+	r.frames = frames
+	// QEMU stands in the folder: no path of the host's is in an option that it takes apart at commas.
+	program, kernel, from, err := m.absolute()
+	if err != nil {
+		return nil, err
+	}
+	args := m.arguments(kernel, from)
+	if confines(ctx, program) {
+		args = append(args, "-sandbox", confinement)
 	}
 	r.cmd = exec.CommandContext(ctx, program, args...)
 	r.cmd.Dir = dir

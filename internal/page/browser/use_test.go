@@ -249,6 +249,15 @@ func TestTheLinkToTheContentAndTheViews(t *testing.T) {
 	require.Equal(t, "lesson-title", eval[string](t, ctx, `document.activeElement.id`))
 }
 
+// What was announced in one view is not left for the next one.
+func TestAnAnswerIsAnnouncedInItsViewOnly(t *testing.T) {
+	ctx := tab(t, page(t)+"#ask?at=5")
+	until(t, ctx, `document.body.dataset.ready && $("live").textContent !== ""`)
+	eval[bool](t, ctx, `(location.hash = "lesson", true)`)
+	until(t, ctx, `document.title === "Lessons – kprobelab"`)
+	require.Empty(t, eval[string](t, ctx, `$("live").textContent`))
+}
+
 // The parts of an order are one stop of the Tab key.
 func TestTheOrderIsOneTabStop(t *testing.T) {
 	ctx := machine(t, "ma2b2a2")

@@ -65,7 +65,10 @@ async function turn() {
     if (name === view) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  if (came) $(`${view}-title`).focus();
+  if (came) {
+    $("live").textContent = ""; // it was of the view before
+    $(`${view}-title`).focus();
+  }
   try {
     await views[view].show(state);
     if (!known) throw new Error("There is no such place on this page: the address has been changed.");

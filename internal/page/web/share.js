@@ -154,4 +154,4 @@ addEventListener("click", (e) => { if (!e.target.closest("#share")) $("share").o
 function announce(text) {
   $("live").textContent = text;
 }
-addEventListener("remembered", ({ detail }) => detail.view === "ask" && setTimeout(() => ask.at !== null && announce(says()), 500));
+addEventListener("remembered", ({ detail }) => detail.view === "ask" && setTimeout(() => shown === "ask" && ask.at !== null && announce(says()), 500));

@@ -56,10 +56,8 @@ func (a *analysis) limits(nesting int) script.Limits {
 // error probes may execute ten times as many.
 const MaxAction = 1000
 
-// generate makes the program.
-func (a *analysis) generate() {
-	p := &script.Program{}
-	a.program = p
+// generateGlobals makes variables and arrays of the globals that the script uses.
+func (a *analysis) generateGlobals(p *script.Program) {
 	for _, name := range a.globalNames() {
 		v := a.globals[name]
 		if v.decl.library && !v.read && !v.written && v.met == 0 {
@@ -93,6 +91,13 @@ func (a *analysis) generate() {
 		}
 		p.Arrays = append(p.Arrays, v.a)
 	}
+}
+
+// generate makes the program.
+func (a *analysis) generate() {
+	p := &script.Program{}
+	a.program = p
+	a.generateGlobals(p)
 	for _, f := range a.order {
 		f.out = &script.Func{Name: f.decl.name, Result: f.result.script(), Params: len(f.decl.params)}
 		p.Funcs = append(p.Funcs, f.out)

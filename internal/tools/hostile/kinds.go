@@ -68,24 +68,9 @@ func (a *attacker) prepare(images []string) (err error) {
 	if s.symbols, err = exec.Command(a.program, "symbols", guestFile).Output(); err != nil {
 		return fmt.Errorf("%s symbols: %w", a.program, err)
 	}
-	f, err := elf.NewFile(bytes.NewReader(s.guest))
-	if err != nil {
+	if err := s.find(); err != nil {
 		return err
 	}
-	list, err := f.Symbols()
-	if err != nil {
-		return err
-	}
-	for _, y := range list {
-		if elf.ST_TYPE(y.Info) == elf.STT_FUNC {
-			s.functions = append(s.functions, y.Name)
-		}
-		if y.Name == "gcd" {
-			section := f.Sections[y.Section]
-			s.gcd, s.room, s.gcdAddr = int(y.Value-section.Addr+section.Offset), int(y.Size), y.Value
-		}
-	}
-	slices.Sort(s.functions)
 	s.config = []byte("#\n# Linux/x86 6.1.0 Kernel Configuration\n#\nCONFIG_SMP=y\nCONFIG_NR_CPUS=64\nCONFIG_KPROBES=y\nCONFIG_OPTPROBES=y\nCONFIG_PREEMPT=y\n# CONFIG_PREEMPT_NONE is not set\nCONFIG_LOCALVERSION=\"-x\"\nCONFIG_RETPOLINE=y\n")
 	s.cpuinfo = []byte("processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 85\nmodel name\t: Intel(R) Xeon(R)\nstepping\t: 7\nflags\t\t: fpu vme de pse tsc msr pae sse sse2 avx avx2 smap smep ibpb\nbugs\t\t: spectre_v1 spectre_v2 mds\n\n")
 	s.points = []byte("gcd+0x5\nsnprintf\nvfs_read+0x0\n0xffffffff81000010\nnosuch\n")
@@ -97,7 +82,13 @@ func (a *attacker) prepare(images []string) (err error) {
 		}
 		s.packs = append(s.packs, b)
 	}
-	a.kinds = []kind{
+	a.kinds = kindsOf(s)
+	return nil
+}
+
+// kindsOf lists all kinds of attacks.
+func kindsOf(s *seeds) []kind {
+	return []kind{
 		{"damaged images", 30, damagedImage},
 		{"damaged real images", 1, realImage},
 		{"damaged modules", 8, damagedModule},
@@ -134,6 +125,28 @@ func (a *attacker) prepare(images []string) (err error) {
 		{"scripts that ask for much", 80, oddScripts},
 		{"scenarios and their pictures", 30, oddScenarios},
 	}
+}
+
+// find notes the guest kernel's functions, and where one of them is in the file.
+func (s *seeds) find() error {
+	f, err := elf.NewFile(bytes.NewReader(s.guest))
+	if err != nil {
+		return err
+	}
+	list, err := f.Symbols()
+	if err != nil {
+		return err
+	}
+	for _, y := range list {
+		if elf.ST_TYPE(y.Info) == elf.STT_FUNC {
+			s.functions = append(s.functions, y.Name)
+		}
+		if y.Name == "gcd" {
+			section := f.Sections[y.Section]
+			s.gcd, s.room, s.gcdAddr = int(y.Value-section.Addr+section.Offset), int(y.Size), y.Value
+		}
+	}
+	slices.Sort(s.functions)
 	return nil
 }
 

@@ -139,6 +139,28 @@ func theirs(file string) (map[int]said, error) {
 	return list, nil
 }
 
+// allOurs are this program's answers to the commands that the tool has answered, two at a time.
+func allOurs(list []one, want map[int]said, ask func(args []string) said) []said {
+	got := make([]said, len(list))
+	next := make(chan int)
+	var all sync.WaitGroup
+	for range 2 {
+		all.Go(func() {
+			for i := range next {
+				got[i] = ask(list[i].Args)
+			}
+		})
+	}
+	for i := range list {
+		if _, ok := want[i]; ok {
+			next <- i
+		}
+	}
+	close(next)
+	all.Wait()
+	return got
+}
+
 // ours is this program's answer.
 func ours(lab, dump, folder string, args []string) said {
 	c := exec.Command(lab, append([]string{"bpftrace", "-r", dump}, args...)...)
@@ -179,25 +201,7 @@ func compare(dump, folder, answers, lab string, verdicts bool) (bool, error) {
 			return false, err
 		}
 	}
-	got := make([]said, len(list))
-	var wg sync.WaitGroup
-	next := make(chan int)
-	for range 2 {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			for i := range next {
-				got[i] = ours(lab, dump, folder, list[i].Args)
-			}
-		}()
-	}
-	for i := range list {
-		if _, ok := want[i]; ok {
-			next <- i
-		}
-	}
-	close(next)
-	wg.Wait()
+	got := allOurs(list, want, func(args []string) said { return ours(lab, dump, folder, args) })
 	var rules *newer
 	if verdicts {
 		img, err := kimage.Open(dump, nil)
