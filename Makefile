@@ -97,7 +97,7 @@ selftests-booted: build ## run the kernel's own ftrace selftests about uprobes o
 archive: build ## fetch and pack every kernel that Debian's suites offer, in parallel; restartable
 	@scripts/archive.sh
 
-tools-table: build ## print the table of docs/tools.md: bcc's and bpftrace's probes over the archive
+tools-table: build ## print the tables of docs/measured/tools.md: bcc's and bpftrace's probes over the archive
 	@scripts/tool-probes.sh
 
 # With SHARD=I/N a comparison runs for each item of its share, and prints the output of a shard, for kprobelab merge.

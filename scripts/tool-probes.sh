@@ -1,6 +1,6 @@
 #!/bin/sh
 # The functions that the tools of bcc and bpftrace probe, over the kernels of an archive:
-# prints the tables of docs/tools.md (make tools-table).
+# prints the tables of docs/measured/tools.md (make tools-table).
 #
 # Debian's packages bpfcc-tools and bpftrace are fetched and read, not run. DIR is the
 # archive's folder (.cache/archive), KPROBELAB the program (bin/kprobelab).
