@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The figures of docs/page.md: go test -v prints them.
+// The figures of docs/measured/page.md: go test -v prints them.
 func TestFigures(t *testing.T) {
 	t.Run("size", func(t *testing.T) {
 		f, err := os.Open(pageFile(t))
