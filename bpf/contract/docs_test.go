@@ -12,7 +12,7 @@ import (
 
 // docs/load.md has a row for each key of a contract, and all flags of a load.
 func TestPageOfLoadHasTheContract(t *testing.T) {
-	table := pages.Of(t, "load.md", "A contract", 0)
+	table := pages.Of(t, "load.md", "Contracts", 0)
 	var program, page []string
 	for part, of := range map[string]any{"maps.": Map{}, "programs.": Program{}} {
 		for _, key := range pages.Keys(of) {

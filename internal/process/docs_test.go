@@ -29,7 +29,8 @@ func TestPageOfUprobesHasTheMessages(t *testing.T) {
 					continue // a name, as of a system call
 				}
 				n++
-				if part = number.ReplaceAllString(part, "%d"); !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, part) }) {
+				counted := number.ReplaceAllString(part, "%d")
+				if !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, part) || strings.Contains(text, counted) }) {
 					t.Errorf("%s: no message is %q: write it as the program does", table.Where, message)
 				}
 			}
