@@ -27,6 +27,7 @@ func TestTablesOfPagesHaveTheFlags(t *testing.T) {
 		{page: "bpftrace.md", heading: "bpftrace scripts", command: "bpftrace", whole: true},
 		{page: "check.md", heading: "As a gate", command: "check"},
 		{page: "exec.md", heading: "As in production", command: "exec"},
+		{page: "exec.md", heading: "Probes meanwhile", command: "exec"},
 		{page: "exec.md", heading: "On several kernels", command: "exec"},
 		{page: "kernels.md", heading: "The same kernels tomorrow", command: "exec"},
 		{page: "source.md", heading: "Probes in the words of the source", command: "probe"},
@@ -37,17 +38,37 @@ func TestTablesOfPagesHaveTheFlags(t *testing.T) {
 		table := pages.Of(t, c.page, c.heading, c.n)
 		page := flagsOf(strings.Join(table.Column(0), "\n"))
 		if c.whole {
-			page = append(page, flagsOf(strings.Join(table.Column(1), "\n"))...)
+			shown := append(flagsOf(strings.Join(table.Column(1), "\n")), page...)
 			for _, f := range command.VisibleFlags() {
-				if names := dashed(f); !shared(app.Command, f) && !slices.ContainsFunc(names, func(n string) bool { return slices.Contains(page, n) }) {
+				if names := dashed(f); !shared(app.Command, f) && !slices.ContainsFunc(names, func(n string) bool { return slices.Contains(shown, n) }) {
 					t.Errorf("%s: write a row for %s", table.Where, strings.Join(names, ", "))
 				}
 			}
-			continue // -k and others of the real tool are no flags of the command
 		}
 		for _, name := range page {
-			if !slices.ContainsFunc(command.VisibleFlags(), func(f cli.Flag) bool { return slices.Contains(dashed(f), name) }) {
+			if !slices.ContainsFunc(command.Flags, func(f cli.Flag) bool { return slices.Contains(dashed(f), name) }) {
 				t.Errorf("%s: %s has no flag %s: take it out, or write the flag's name", table.Where, c.command, name)
+			}
+		}
+	}
+}
+
+// The page of a command names each flag that the command shares with few others.
+func TestPagesNameTheFlagsOfTheirCommand(t *testing.T) {
+	app := newApp(newTerm(io.Discard, io.Discard))
+	for command, list := range map[string][]string{
+		"bpf": {"load.md", "losses.md"}, "boot": {"dumps.md"}, "check": {"check.md", "archive.md"}, "exec": {"exec.md", "losses.md", "modules.md", "uprobes.md"}, "explore": {"explore.md"}, "hazards": {"hazards.md"},
+		"mount": {"tracing.md"}, "pack": {"archive.md"}, "probe": {"source.md"}, "scan": {"optimization.md", "decoder.md", "selfcheck.md", "hazards.md"}, "selfcheck": {"selfcheck.md"}, "uprobe": {"uprobes.md"},
+	} {
+		c, _ := commandOf(app.Command, []string{command})
+		require.NotNil(t, c, command)
+		text := ""
+		for _, page := range list {
+			text += pages.Read(t, page)
+		}
+		for _, f := range c.VisibleFlags() {
+			if !shared(app.Command, f) && !slices.ContainsFunc(dashed(f), func(n string) bool { return regexp.MustCompile(regexp.QuoteMeta(n) + `\b`).MatchString(text) }) {
+				t.Errorf("docs/%s does not name %s of %s", list[0], strings.Join(dashed(f), ", "), command)
 			}
 		}
 	}
