@@ -1,21 +1,21 @@
 package registers
 
 import (
-	"os"
-	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"kprobelab/internal/integration/pages"
 )
 
 // The table of docs/watch.md has each check of perf_event_open, in the kernel's order, with its errno.
 func TestPageOfWatchpointsHasTheChecks(t *testing.T) {
-	page, err := os.ReadFile("../../docs/watch.md")
-	require.NoError(t, err)
+	table := pages.Of(t, "watch.md", "The four debug registers", 0)
 	var shown []string
-	for _, row := range regexp.MustCompile("(?m)^\\| .* \\| (E[A-Z0-9]+)[^|]*\\| `([A-Z0-9_]+)` \\|$").FindAllSubmatch(page, -1) {
-		shown = append(shown, string(row[2])+" "+string(row[1]))
+	for _, row := range table.Rows {
+		shown = append(shown, strings.Trim(row[2], "`")+" "+row[1])
 	}
 	var checks []string
 	for _, c := range slices.Concat(before, slots, parse, after) {
@@ -24,5 +24,6 @@ func TestPageOfWatchpointsHasTheChecks(t *testing.T) {
 	for _, r := range []*Refusal{{NoDebugReg, notInUser.Errno, ""}, notInUser} {
 		checks = append(checks, string(r.Rule)+" "+r.Errno.Name())
 	}
-	require.Equal(t, checks, shown)
+	pages.Same(t, table.Where, checks, shown)
+	require.Equal(t, checks, shown, "%s: the rows are in the kernel's order", table.Where)
 }
