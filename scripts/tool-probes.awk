@@ -1,4 +1,4 @@
-# The tables of docs/tools.md, from three files: a target and a tool a line; the kernels, as
+# The tables of docs/measured/tools.md, from three files: a target and a tool a line; the kernels, as
 # pack --list --json says them; check's answers, as --tsv says them (tool-probes.sh).
 #
 # A series, as 6.1, is all its kernels. A target that is in a module of some kernel is not
