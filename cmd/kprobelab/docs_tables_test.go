@@ -14,7 +14,7 @@ import (
 )
 
 // Every flag that a table of a page names for a command is one of the command's. A table that is whole has all flags of the
-// command but those that most commands share.
+// command, except the flags of nearly every command.
 func TestTablesOfPagesHaveTheFlags(t *testing.T) {
 	app := newApp(newTerm(io.Discard, io.Discard))
 	for _, c := range []struct {

@@ -69,7 +69,7 @@ func (c *checker) warnUnstable(feature string) {
 	}
 }
 
-// seriesOf is what a checked call of tseries() says.
+// seriesOf returns the intervals of a call of tseries() that has been checked.
 func (c *checker) seriesOf(n *node) script.Histogram {
 	h := script.Histogram{Kind: script.Series}
 	h.Interval, _ = c.number(n.kids[1])
