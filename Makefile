@@ -68,7 +68,7 @@ dist-test: ## run each artifact of dist/ on bare Debian 11, 12, 13 and sid, unde
 	@scripts/dist-test.sh
 
 page: ## bin/kprobelab.html: the program in one file for a browser, without cgo
-	@go run ./internal/tools/page -o bin/kprobelab.html
+	@CGO_ENABLED=0 go run ./internal/tools/page -o bin/kprobelab.html
 	@echo "built bin/kprobelab.html"
 
 film: build ## docs/film.svg: a terminal in which commands run, as they print now
@@ -111,7 +111,7 @@ conformance: ## boot Debian's kernels under QEMU's emulation, and compare their 
 conformance-all: ## the same with every kernel that Debian's suites offer, JOBS at once; restartable
 	@scripts/conformance-all.sh
 
-conformance-table: ## put the results of conformance-all into docs/measured/conformance.md
+conformance-table: deps ## put the results of conformance-all into docs/measured/conformance.md
 	@go run ./internal/tools/conformance/program table -kept .cache/conformance/kept -data docs/measured/conformance.jsonl -page docs/measured/conformance.md
 
 conformance-bpftrace: $(if $(ATTACH)$(BEGIN),build) ## compare what bpftrace says of 3,000 scripts with what is said here; ATTACH=500: which probes attach, on a booted kernel; BEGIN=2000: all output of BEGIN scripts
